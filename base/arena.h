@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_BASE_ARENA_H
+#define HELENUS_BASE_ARENA_H
+
+/*
+ * Memory that dies together: one arena for a request, one for a memtable shard. Allocation bumps a
+ * pointer; nothing is freed alone. Not thread-safe: the owner of the arena serialises.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include "base/bytes.h"
+
+struct arena_block;
+
+struct arena {
+	struct arena_block *blocks; /* owned; newest first */
+	uint8_t *at;                /* next free byte of the newest block */
+	uint8_t *end;
+	size_t block_size;  /* of the next block, bytes */
+	size_t total_bytes; /* of all blocks, for accounting */
+};
+
+/* No memory is taken yet. block_size: bytes of a usual block (a bigger allocation gets its own). */
+void arena_init(struct arena *arena, size_t block_size);
+void arena_fini(struct arena *arena);
+/* Forget everything, keep one block for reuse (and only if it is of the usual size). */
+void arena_reset(struct arena *arena);
+
+void *arena_alloc_slow(struct arena *arena, size_t size, size_t alignment);
+
+/* `size` bytes aligned to 8, not cleared; NULL without memory. size 0 gives a valid pointer. */
+static inline void *
+arena_alloc(struct arena *arena, size_t size)
+{
+	uint8_t *at = (uint8_t *)(((uintptr_t)arena->at + 7) & ~(uintptr_t)7);
+
+	if (arena->at != NULL && at <= arena->end && (size_t)(arena->end - at) >= size) {
+		arena->at = at + size;
+		return at;
+	}
+	return arena_alloc_slow(arena, size, 8);
+}
+
+/* As arena_alloc() without alignment: bytes and strings. */
+static inline void *
+arena_alloc_bytes(struct arena *arena, size_t size)
+{
+	uint8_t *at = arena->at;
+
+	if (at != NULL && (size_t)(arena->end - at) >= size) {
+		arena->at = at + size;
+		return at;
+	}
+	return arena_alloc_slow(arena, size, 1);
+}
+
+void *arena_zalloc(struct arena *arena, size_t size);
+/* `count` * `size` bytes, checked for overflow, zeroed; NULL without memory. */
+void *arena_calloc(struct arena *arena, size_t count, size_t size);
+/* Copy into the arena. A null slice stays null. On no memory: the null slice with is-null input
+ * distinguishable by the caller through size (callers check copy.data when slice.data != NULL). */
+struct slice arena_copy(struct arena *arena, struct slice slice);
+char *arena_strdup(struct arena *arena, const char *string);
+char *arena_strndup(struct arena *arena, const char *string, size_t length);
+char *arena_printf(struct arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

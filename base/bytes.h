@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_BASE_BYTES_H
+#define HELENUS_BASE_BYTES_H
+
+/*
+ * Bytes: a borrowed view (slice), a growable owner (buffer) and a bounds-checked cursor (reader).
+ * Multi-byte integers are big-endian unless a name ends in _le. "vint" is Cassandra's variable
+ * length integer (VIntCoding: the leading 1-bits of the first byte count the bytes that follow);
+ * the signed form is zig-zag. None of these are thread-safe; a slice may be read by anybody as long
+ * as its owner lives.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A borrowed run of bytes. data == NULL is the null value (CQL null); a value that is present but
+ * empty has size 0 and a data pointer that is not NULL. */
+struct slice {
+	const uint8_t *data;
+	size_t size;
+};
+
+extern const struct slice slice_null;
+extern const struct slice slice_empty; /* present, zero bytes */
+
+static inline struct slice
+slice_of(const void *data, size_t size)
+{
+	return (struct slice){(const uint8_t *)data, size};
+}
+
+static inline struct slice
+slice_of_string(const char *string)
+{
+	return slice_of(string, strlen(string));
+}
+
+static inline bool
+slice_is_null(struct slice slice)
+{
+	return slice.data == NULL;
+}
+
+/* Same bytes; two nulls are equal, null and empty are not. */
+bool slice_equal(struct slice a, struct slice b);
+/* memcmp order, a prefix sorts first; null sorts before everything. Returns <0, 0, >0. */
+int slice_compare(struct slice a, struct slice b);
+bool slice_equal_string(struct slice a, const char *string);
+
+static inline uint16_t
+load_u16(const uint8_t *at)
+{
+	uint16_t value;
+	memcpy(&value, at, sizeof(value));
+	return __builtin_bswap16(value);
+}
+
+static inline uint32_t
+load_u32(const uint8_t *at)
+{
+	uint32_t value;
+	memcpy(&value, at, sizeof(value));
+	return __builtin_bswap32(value);
+}
+
+static inline uint64_t
+load_u64(const uint8_t *at)
+{
+	uint64_t value;
+	memcpy(&value, at, sizeof(value));
+	return __builtin_bswap64(value);
+}
+
+static inline void
+store_u16(uint8_t *at, uint16_t value)
+{
+	value = __builtin_bswap16(value);
+	memcpy(at, &value, sizeof(value));
+}
+
+static inline void
+store_u32(uint8_t *at, uint32_t value)
+{
+	value = __builtin_bswap32(value);
+	memcpy(at, &value, sizeof(value));
+}
+
+static inline void
+store_u64(uint8_t *at, uint64_t value)
+{
+	value = __builtin_bswap64(value);
+	memcpy(at, &value, sizeof(value));
+}
+
+enum { VINT_SIZE_MAX = 9 };
+
+/* Bytes that the unsigned vint of `value` takes: 1..9. */
+size_t vint_size(uint64_t value);
+/* Write it at `at`, which has room for VINT_SIZE_MAX; returns the bytes written. */
+size_t vint_encode(uint8_t *at, uint64_t value);
+
+static inline uint64_t
+zigzag_encode(int64_t value)
+{
+	return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
+}
+
+static inline int64_t
+zigzag_decode(uint64_t value)
+{
+	return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+}
+
+/*
+ * A growable buffer on the heap. A failed allocation sets is_failed and turns every later put into
+ * a no-op, so that a writer checks once, at the end, with buffer_check().
+ */
+struct buffer {
+	uint8_t *data;
+	size_t size;
+	size_t capacity;
+	bool is_failed;
+};
+
+void buffer_init(struct buffer *buffer);
+void buffer_fini(struct buffer *buffer);
+/* Forget the content and the failure, keep the memory. */
+void buffer_clear(struct buffer *buffer);
+/* 0, or -1 with ERROR_NO_MEMORY when a put has failed since the last clear. */
+struct error;
+int buffer_check(const struct buffer *buffer, struct error *err);
+/* Slow path of the puts: room for `more` bytes beyond size. False (and is_failed) without memory. */
+bool buffer_grow(struct buffer *buffer, size_t more);
+
+static inline bool
+buffer_reserve(struct buffer *buffer, size_t more)
+{
+	if (buffer->capacity - buffer->size >= more && !buffer->is_failed)
+		return true;
+	return buffer_grow(buffer, more);
+}
+
+/* Append `size` bytes that the caller fills in; NULL when there is no memory. Valid until the next
+ * put. */
+uint8_t *buffer_append(struct buffer *buffer, size_t size);
+void buffer_put(struct buffer *buffer, const void *data, size_t size);
+void buffer_put_slice(struct buffer *buffer, struct slice slice);
+void buffer_put_u8(struct buffer *buffer, uint8_t value);
+void buffer_put_u16(struct buffer *buffer, uint16_t value);
+void buffer_put_u32(struct buffer *buffer, uint32_t value);
+void buffer_put_u64(struct buffer *buffer, uint64_t value);
+void buffer_put_vint(struct buffer *buffer, uint64_t value);         /* unsigned vint */
+void buffer_put_signed_vint(struct buffer *buffer, int64_t value);   /* zig-zag vint */
+void buffer_put_string(struct buffer *buffer, const char *string);   /* without the NUL */
+void buffer_printf(struct buffer *buffer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Overwrite bytes that were put before, at `offset` (a length that is known only afterwards). */
+void buffer_patch_u32(struct buffer *buffer, size_t offset, uint32_t value);
+
+static inline struct slice
+buffer_slice(const struct buffer *buffer)
+{
+	return slice_of(buffer->data, buffer->size);
+}
+
+/*
+ * A cursor over bytes from outside. A read past the end sets is_failed, returns zero or an empty
+ * slice, and every later read fails too: check once after a group of reads.
+ */
+struct reader {
+	const uint8_t *at;
+	const uint8_t *end;
+	bool is_failed;
+};
+
+static inline struct reader
+reader_of(struct slice slice)
+{
+	return (struct reader){slice.data, slice.data + slice.size, false};
+}
+
+static inline size_t
+reader_left(const struct reader *reader)
+{
+	return (size_t)(reader->end - reader->at);
+}
+
+uint8_t reader_u8(struct reader *reader);
+uint16_t reader_u16(struct reader *reader);
+uint32_t reader_u32(struct reader *reader);
+uint64_t reader_u64(struct reader *reader);
+uint64_t reader_vint(struct reader *reader);
+int64_t reader_signed_vint(struct reader *reader);
+/* The next `size` bytes, not copied; on failure an empty slice whose data is not NULL. */
+struct slice reader_bytes(struct reader *reader, size_t size);
+void reader_skip(struct reader *reader, size_t size);
+
+/* Lower-case hex of `slice` into `out`, which has room for 2 * size + 1 bytes. */
+void hex_encode(struct slice slice, char *out);
+/* -1 on an odd length or a character that is no hex digit; out has room for length / 2. */
+int hex_decode(const char *text, size_t length, uint8_t *out);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_BASE_HISTOGRAM_H
+#define HELENUS_BASE_HISTOGRAM_H
+
+/*
+ * Cassandra's EstimatedHistogram: bucket offsets that grow by a fifth from 1, each bucket counts
+ * values <= its offset, and one overflow bucket. Adding is wait-free (relaxed atomics: a reader may
+ * see a sum that is one add behind, which statistics tolerate).
+ */
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HISTOGRAM_BUCKETS_MAX = 165 };
+
+struct histogram {
+	size_t bucket_count; /* without the overflow bucket */
+	atomic_ullong buckets[HISTOGRAM_BUCKETS_MAX + 1];
+	atomic_ullong sum;
+	atomic_ullong max;
+};
+
+/* bucket_count offsets as EstimatedHistogram makes them (90 for latencies in µs, 150 / 114 for
+ * SSTable statistics). `has_zero`: a first bucket for 0 (EstimatedHistogram(n, true)). */
+void histogram_init(struct histogram *histogram, size_t bucket_count);
+/* Offsets of EstimatedHistogram.newOffsets(size, considerZeroes = false): 1,2,3,4,5,6,7,8,10,12... */
+const uint64_t *histogram_offsets(void);
+void histogram_add(struct histogram *histogram, uint64_t value);
+void histogram_clear(struct histogram *histogram);
+uint64_t histogram_count(const struct histogram *histogram);
+/* Upper offset of the bucket that holds the quantile (0..1); 0 when empty. */
+uint64_t histogram_quantile(const struct histogram *histogram, double quantile);
+double histogram_mean(const struct histogram *histogram);
+
+#endif

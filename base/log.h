@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_BASE_LOG_H
+#define HELENUS_BASE_LOG_H
+
+/*
+ * The log: one line an event, to standard error and, where set, to a file:
+ *   INFO  [MutationStage-3] 2026-11-30T12:00:00.123Z memtable.c:88 - text
+ * or one JSON object a line. Any thread. The hot path logs nothing.
+ */
+#include <stdbool.h>
+
+enum log_level { LOG_TRACE, LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
+
+/* Levels are held per "logger": a folder's name ("storage", "server") or "ROOT". */
+void log_set_level(const char *logger, enum log_level level);
+enum log_level log_get_level(const char *logger);
+/* -1 when the text names no level ("TRACE" ... "OFF", any case). */
+int log_level_parse(const char *text, enum log_level *out);
+const char *log_level_name(enum log_level level);
+/* Calls `each` for every logger that has a level of its own, ROOT first. */
+void log_each_logger(void (*each)(const char *logger, enum log_level level, void *argument),
+    void *argument);
+
+/* Append to `path` as well (NULL: no file), JSON lines when is_json. -1 and errno on failure. */
+int log_open(const char *path, bool is_json);
+/* Name of the calling thread in log lines and in `top` (cut at 15 bytes there). */
+void log_thread_name(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+void log_write(enum log_level level, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* True when a line of `level` written from `file` would come out (guards costly arguments). */
+bool log_is_on(enum log_level level, const char *file);
+
+#define log_trace(...) log_write(LOG_TRACE, __FILE__, __LINE__, __VA_ARGS__)
+#define log_debug(...) log_write(LOG_DEBUG, __FILE__, __LINE__, __VA_ARGS__)
+#define log_info(...) log_write(LOG_INFO, __FILE__, __LINE__, __VA_ARGS__)
+#define log_warn(...) log_write(LOG_WARN, __FILE__, __LINE__, __VA_ARGS__)
+#define log_error(...) log_write(LOG_ERROR, __FILE__, __LINE__, __VA_ARGS__)
+
+#endif
