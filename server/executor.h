@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_SERVER_EXECUTOR_H
+#define HELENUS_SERVER_EXECUTOR_H
+
+/*
+ * Execution of requests (QueryProcessor, the statements, StorageProxy's client side): parse, prepare,
+ * bind, make mutations and read commands, hand them to the coordinator, encode the answer.
+ * One executor per node; everything it needs is given to executor_new().
+ */
+#include "cluster/coordinator.h"
+#include "server/request.h"
+
+struct config;  /* server/config.h */
+struct node;    /* server/node.h: what the virtual tables and operations ask (stages, clients, settings) */
+
+enum request_stage {
+	REQUEST_STAGE_LOOP,     /* cheap and never blocks: answered on the loop (OPTIONS, REGISTER) */
+	REQUEST_STAGE_REQUEST,  /* RequestStage / Native-Transport-Requests: parse, prepare, DDL */
+	REQUEST_STAGE_READ,
+	REQUEST_STAGE_MUTATION,
+	REQUEST_STAGE_COUNTER,
+};
+
+struct executor *executor_new(struct node *node);
+void executor_free(struct executor *executor);
+
+/* Which stage runs this request: from the opcode and, for EXECUTE, the prepared statement's kind (one
+ * hash look-up without lock). Any thread. */
+enum request_stage executor_stage_of(struct executor *executor, const struct request *request);
+
+/* Run it. Answers through request->response and request_done(), now or later. */
+void executor_run(struct request *request, struct worker *worker);
+
+/* The request waited too long (drop) or did not fit (overload): encode that answer; request_done() is
+ * called by this function. */
+void executor_time_out(struct request *request, struct worker *worker);
+void executor_overloaded(struct request *request, struct worker *worker);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_STORAGE_STORE_H
+#define HELENUS_STORAGE_STORE_H
+
+/*
+ * The door of the storage floor: one node's local data. Commit log, memtables, SSTables, compaction,
+ * snapshots, caches behind one handle. Other folders include this header and those it includes.
+ *
+ *   write   store_apply -> commit log (claim, copy) -> memtable_add -> on_done (now, or after the sync)
+ *   read    store_read -> memtables + SSTables -> merge -> caller pulls
+ *   flush   memtable switched -> sstable writer -> lifecycle commit -> tracker -> commit log discards
+ */
+#include "base/env.h"
+#include "base/histogram.h"
+#include "storage/mutation.h"
+#include "storage/read_command.h"
+
+struct store;
+struct table_store; /* ColumnFamilyStore: one table's memtables and SSTables */
+
+/*
+ * How the store runs work in the background; the server gives its stages, a simulation its own. `stage`
+ * is Cassandra's name ("CompactionExecutor", "MemtableFlushWriter", "MemtablePostFlush", ...). Returns
+ * false when the stage is stopping. Work is a function and its argument, run once on a stage thread.
+ */
+typedef void (*store_work_fn)(void *argument);
+struct store_executor {
+	bool (*submit)(void *context, const char *stage, store_work_fn work, void *argument);
+	void *context;
+};
+
+enum commitlog_sync { COMMITLOG_SYNC_PERIODIC, COMMITLOG_SYNC_BATCH, COMMITLOG_SYNC_GROUP };
+
+/* Copied by store_open(). Strings and directories are copied. Sizes in bytes, times in ms. */
+struct store_options {
+	const char *data_directory; /* .../data; more of them later (JBOD) */
+	const char *commitlog_directory;
+	const char *saved_caches_directory;
+	const char *cdc_raw_directory;
+	enum commitlog_sync commitlog_sync;
+	uint32_t commitlog_sync_period_ms;
+	uint32_t commitlog_sync_group_window_ms;
+	uint32_t periodic_commitlog_sync_lag_block_ms;
+	uint64_t commitlog_segment_bytes;
+	uint64_t commitlog_total_bytes;
+	uint64_t max_mutation_bytes;
+	const char *commitlog_archive_command; /* NULL: none; %path and %name as Cassandra */
+	bool commitlog_ignore_replay_errors;
+	uint64_t memtable_bytes;            /* budget of all memtables */
+	double memtable_cleanup_threshold;  /* flush the largest at this fraction */
+	uint32_t memtable_shards;           /* 0: chosen from the cores */
+	uint64_t file_cache_bytes, key_cache_bytes, row_cache_bytes, counter_cache_bytes;
+	uint32_t column_index_bytes;        /* promoted index granularity */
+	uint32_t concurrent_compactors;
+	uint64_t compaction_bytes_per_second; /* 0: unlimited */
+	bool auto_snapshot, snapshot_before_compaction, incremental_backups, trickle_fsync;
+	uint32_t index_summary_bytes;
+};
+void store_options_defaults(struct store_options *options);
+
+/*
+ * Open the node's data: cleans leftovers of interrupted work, lists SSTables (opened lazily). Does not
+ * replay: first the caller hands over the schema of the system tables, reads the user schema through the
+ * store, sets it, then calls store_replay(). On failure *out is untouched.
+ */
+int store_open(const struct store_options *options, struct env *env,
+    const struct store_executor *executor, struct store **out, struct error *err);
+
+/*
+ * Make the tables of `schema` exist here: new tables get a directory, dropped ones are snapshotted
+ * (auto_snapshot) and their files removed, altered ones switch to the new metadata. The store takes its own
+ * reference to the snapshot. Called by one thread at a time (the schema owner).
+ */
+int store_set_schema(struct store *store, struct schema *schema, struct error *err);
+
+/* Replay the commit log into the memtables; progress goes to the log. Then writes are accepted. */
+int store_replay(struct store *store, struct error *err);
+
+/* Flush everything that must be, stop background work, close files. */
+int store_drain(struct store *store, struct error *err);
+void store_close(struct store *store);
+
+/* The handle of a table; free to look up (kept in table_metadata). NULL when it is not known (dropped,
+ * virtual). Valid while the caller holds the table's metadata. */
+struct table_store *store_table(struct store *store, const struct table_metadata *table);
+
+/*
+ * One write in flight. The caller fills the first part and keeps it alive until on_done ran. on_done is
+ * called exactly once: on the calling thread before store_apply() returns (periodic sync), or later on
+ * the commit log's sync thread (batch, group). err is NULL on success.
+ */
+struct store_write {
+	const struct mutation *mutation;
+	bool is_durable; /* keyspace's durable_writes */
+	void (*on_done)(struct store_write *write, const struct error *err);
+	void *context;
+	struct store_write *next; /* the commit log's list of waiters */
+};
+/* Failures (oversized mutation, disk full, drained) are reported through on_done as well. */
+void store_apply(struct store *store, struct store_write *write);
+/* As many writes in one go (a stage's run of requests). */
+void store_apply_many(struct store *store, struct store_write *const *writes, size_t count);
+
+/*
+ * Read. *out is pulled and closed by the caller on the same thread; everything comes from `arena`.
+ * Gives unfiltered partitions: tombstones are included (read_live_* below removes them).
+ */
+int store_read(struct store *store, const struct read_command *command, struct arena *arena,
+    struct partition_iterator **out, struct error *err);
+
+/*
+ * Live rows of a read: applies live view, filters, per-partition and row limits, and counts tombstones.
+ * This is what the CQL front pulls from, one row at a time; a partition with only a live static row
+ * yields one result with row == NULL.
+ */
+struct live_row {
+	struct slice key;
+	int64_t token;
+	bool is_new_partition;        /* first result of its partition */
+	const struct row *static_row; /* NULL: none, or nothing live in it */
+	const struct row *row;        /* NULL: only the static row is live */
+};
+struct live_reader {
+	const struct read_command *command;
+	struct partition_iterator *source; /* owned */
+	struct unfiltered_iterator *partition; /* owned; the current one */
+	struct arena *arena;
+	struct row static_row, row;
+	bool has_static, has_yielded;
+	uint32_t rows_left, partition_rows_left;
+	uint64_t tombstones; /* seen so far */
+	uint64_t rows;       /* yielded so far */
+	uint32_t tombstone_failure_threshold; /* 0: none; over it: ERROR_READ_FAILURE reason 1 */
+};
+/* Takes ownership of source. */
+void live_reader_init(struct live_reader *reader, const struct read_command *command,
+    struct partition_iterator *source, struct arena *arena);
+/* 1, 0 at the end, -1. What *out points to stays valid until the next call... of the arena's reset. */
+int live_reader_next(struct live_reader *reader, struct live_row *out, struct error *err);
+void live_reader_fini(struct live_reader *reader);
+
+/* ---- operations (nodetool) ------------------------------------------------------------------ */
+
+/* Flush a table's memtable and wait until it is on disk. */
+int store_flush(struct store *store, struct table_store *table, struct error *err);
+/* Drop all data older than now; snapshot first when auto_snapshot. Waits. */
+int store_truncate(struct store *store, struct table_store *table, struct error *err);
+/* Hard-link the table's SSTables (after a flush) into snapshots/<tag>. ephemeral tags unsupported. */
+int store_snapshot(struct store *store, struct table_store *table, const char *tag,
+    struct error *err);
+
+#endif
