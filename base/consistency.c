@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/consistency.h"
+
+#include <string.h>
+#include <strings.h>
+
+static const char *const consistency_names[CONSISTENCY_COUNT] = {
+    [CONSISTENCY_ANY] = "ANY",
+    [CONSISTENCY_ONE] = "ONE",
+    [CONSISTENCY_TWO] = "TWO",
+    [CONSISTENCY_THREE] = "THREE",
+    [CONSISTENCY_QUORUM] = "QUORUM",
+    [CONSISTENCY_ALL] = "ALL",
+    [CONSISTENCY_LOCAL_QUORUM] = "LOCAL_QUORUM",
+    [CONSISTENCY_EACH_QUORUM] = "EACH_QUORUM",
+    [CONSISTENCY_SERIAL] = "SERIAL",
+    [CONSISTENCY_LOCAL_SERIAL] = "LOCAL_SERIAL",
+    [CONSISTENCY_LOCAL_ONE] = "LOCAL_ONE",
+};
+
+const char *
+consistency_name(enum consistency level)
+{
+	return consistency_is_known((uint16_t)level) ? consistency_names[level] : "UNKNOWN";
+}
+
+bool
+consistency_parse(const char *name, size_t size, enum consistency *out)
+{
+	for (int i = 0; i < CONSISTENCY_COUNT; i++) {
+		const char *known = consistency_names[i];
+
+		if (strlen(known) == size && strncasecmp(known, name, size) == 0) {
+			*out = (enum consistency)i;
+			return true;
+		}
+	}
+	return false;
+}
