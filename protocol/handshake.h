@@ -49,7 +49,7 @@ int handshake_check(const struct handshake *handshake, const struct envelope_hea
  * uncompressed.
  */
 int
-handshake_startup(struct handshake *handshake, const struct request *startup, struct error *err);
+handshake_startup(struct handshake *handshake, const struct message *startup, struct error *err);
 
 /*
  * The answer with this opcode has been written: READY or AUTHENTICATE switch v5 to segments,

@@ -117,7 +117,7 @@ struct request_auth_response {
 	struct slice token; /* may be null */
 };
 
-struct request {
+struct message {
 	uint8_t version;
 	uint8_t opcode; /* which member of the union holds */
 	int16_t stream;
@@ -141,7 +141,7 @@ struct request {
  * set in any case.
  */
 int message_decode_request(
-    const struct envelope *envelope, struct arena *arena, struct request *out, struct error *err);
+    const struct envelope *envelope, struct arena *arena, struct message *out, struct error *err);
 
 /*
  * The prepared id of an EXECUTE, without decoding the rest; for choosing a stage. The null slice
