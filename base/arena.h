@@ -14,9 +14,9 @@ struct arena_block;
 
 struct arena {
 	struct arena_block *blocks; /* owned; newest first */
-	uint8_t *at;                /* next free byte of the newest block */
+	uint8_t *at; /* next free byte of the newest block */
 	uint8_t *end;
-	size_t block_size;  /* of the next block, bytes */
+	size_t block_size; /* of the next block, bytes */
 	size_t total_bytes; /* of all blocks, for accounting */
 };
 
@@ -62,7 +62,7 @@ void *arena_calloc(struct arena *arena, size_t count, size_t size);
 struct slice arena_copy(struct arena *arena, struct slice slice);
 char *arena_strdup(struct arena *arena, const char *string);
 char *arena_strndup(struct arena *arena, const char *string, size_t length);
-char *arena_printf(struct arena *arena, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+char *
+arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

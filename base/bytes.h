@@ -150,11 +150,11 @@ void buffer_put_u8(struct buffer *buffer, uint8_t value);
 void buffer_put_u16(struct buffer *buffer, uint16_t value);
 void buffer_put_u32(struct buffer *buffer, uint32_t value);
 void buffer_put_u64(struct buffer *buffer, uint64_t value);
-void buffer_put_vint(struct buffer *buffer, uint64_t value);         /* unsigned vint */
-void buffer_put_signed_vint(struct buffer *buffer, int64_t value);   /* zig-zag vint */
-void buffer_put_string(struct buffer *buffer, const char *string);   /* without the NUL */
-void buffer_printf(struct buffer *buffer, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void buffer_put_vint(struct buffer *buffer, uint64_t value); /* unsigned vint */
+void buffer_put_signed_vint(struct buffer *buffer, int64_t value); /* zig-zag vint */
+void buffer_put_string(struct buffer *buffer, const char *string); /* without the NUL */
+void
+buffer_printf(struct buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Overwrite bytes that were put before, at `offset` (a length that is known only afterwards). */
 void buffer_patch_u32(struct buffer *buffer, size_t offset, uint32_t value);
 

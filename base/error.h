@@ -18,11 +18,11 @@
  */
 enum error_code {
 	ERROR_NONE = 0,
-	ERROR_IO,        /* a system call failed; sys_errno tells */
-	ERROR_CORRUPT,   /* a checksum or an invariant of a file does not hold; text names file, offset */
+	ERROR_IO, /* a system call failed; sys_errno tells */
+	ERROR_CORRUPT, /* a checksum or an invariant of a file does not hold; text names file, offset */
 	ERROR_NO_MEMORY, /* an allocation failed, or a memory budget is used up */
-	ERROR_NO_SPACE,  /* disk full */
-	ERROR_SHUTDOWN,  /* the part that was asked is stopping or drained */
+	ERROR_NO_SPACE, /* disk full */
+	ERROR_SHUTDOWN, /* the part that was asked is stopping or drained */
 
 	ERROR_SERVER,
 	ERROR_PROTOCOL,
@@ -50,24 +50,24 @@ enum { ERROR_TEXT_MAX = 640, ERROR_NAME_MAX = 64 };
 
 struct error {
 	enum error_code code;
-	int sys_errno;    /* 0, or the errno that ERROR_IO / ERROR_NO_SPACE saw */
+	int sys_errno; /* 0, or the errno that ERROR_IO / ERROR_NO_SPACE saw */
 	const char *file; /* source place that saw it first; static strings */
 	int line;
 	char text[ERROR_TEXT_MAX]; /* UTF-8, cut where too long, never ends inside a character */
 
 	/* Fields of the protocol's longer errors; each is set only with the codes that carry it. */
 	uint16_t consistency; /* UNAVAILABLE, *_TIMEOUT, *_FAILURE, CAS_WRITE_UNKNOWN: wire code */
-	int32_t received;     /* *_TIMEOUT, *_FAILURE: answers that came; UNAVAILABLE: alive */
-	int32_t required;     /* block-for; UNAVAILABLE: required */
-	int32_t failures;     /* *_FAILURE: replicas that failed */
-	uint16_t reason;      /* *_FAILURE: reason code of the local replica */
-	bool data_present;    /* READ_* */
-	const char *write_type;           /* WRITE_*: static string such as "SIMPLE" */
-	int32_t contentions;              /* WRITE_TIMEOUT of type CAS */
-	char keyspace[ERROR_NAME_MAX];    /* ALREADY_EXISTS, FUNCTION_FAILURE */
-	char table[ERROR_NAME_MAX];       /* ALREADY_EXISTS; function name in FUNCTION_FAILURE */
+	int32_t received; /* *_TIMEOUT, *_FAILURE: answers that came; UNAVAILABLE: alive */
+	int32_t required; /* block-for; UNAVAILABLE: required */
+	int32_t failures; /* *_FAILURE: replicas that failed */
+	uint16_t reason; /* *_FAILURE: reason code of the local replica */
+	bool data_present; /* READ_* */
+	const char *write_type; /* WRITE_*: static string such as "SIMPLE" */
+	int32_t contentions; /* WRITE_TIMEOUT of type CAS */
+	char keyspace[ERROR_NAME_MAX]; /* ALREADY_EXISTS, FUNCTION_FAILURE */
+	char table[ERROR_NAME_MAX]; /* ALREADY_EXISTS; function name in FUNCTION_FAILURE */
 	char arguments[ERROR_TEXT_MAX / 4]; /* FUNCTION_FAILURE: argument types, comma separated */
-	uint8_t prepared_id[16];          /* UNPREPARED */
+	uint8_t prepared_id[16]; /* UNPREPARED */
 };
 
 /* Make *err say "no error". A caller that looks at err after success need not do this. */

@@ -21,14 +21,15 @@ struct histogram {
 };
 
 /* bucket_count offsets as EstimatedHistogram makes them (90 for latencies in µs, 150 / 114 for
- * SSTable statistics). `has_zero`: a first bucket for 0 (EstimatedHistogram(n, true)). */
+ * SSTable statistics). A value of 0 counts in the first bucket. */
 void histogram_init(struct histogram *histogram, size_t bucket_count);
 /* Offsets of EstimatedHistogram.newOffsets(size, considerZeroes = false): 1,2,3,4,5,6,7,8,10,12... */
 const uint64_t *histogram_offsets(void);
 void histogram_add(struct histogram *histogram, uint64_t value);
 void histogram_clear(struct histogram *histogram);
 uint64_t histogram_count(const struct histogram *histogram);
-/* Upper offset of the bucket that holds the quantile (0..1); 0 when empty. */
+/* Upper offset of the bucket that holds the quantile (0..1); 0 when empty; the greatest value that
+ * was added when the quantile lies in the overflow bucket. */
 uint64_t histogram_quantile(const struct histogram *histogram, double quantile);
 double histogram_mean(const struct histogram *histogram);
 

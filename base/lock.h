@@ -15,7 +15,7 @@ struct lock {
 	const char *name; /* static string */
 	int rank;
 	pthread_t owner; /* kept in debug builds only */
-	bool is_held;    /* debug builds only */
+	bool is_held; /* debug builds only */
 };
 
 void lock_init(struct lock *lock, const char *name, int rank);

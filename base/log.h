@@ -18,8 +18,8 @@ enum log_level log_get_level(const char *logger);
 int log_level_parse(const char *text, enum log_level *out);
 const char *log_level_name(enum log_level level);
 /* Calls `each` for every logger that has a level of its own, ROOT first. */
-void log_each_logger(void (*each)(const char *logger, enum log_level level, void *argument),
-    void *argument);
+void log_each_logger(
+    void (*each)(const char *logger, enum log_level level, void *argument), void *argument);
 
 /* Append to `path` as well (NULL: no file), JSON lines when is_json. -1 and errno on failure. */
 int log_open(const char *path, bool is_json);

@@ -18,7 +18,7 @@ struct map_entry {
 
 struct map {
 	struct map_entry *entries; /* owned */
-	size_t capacity;           /* power of two, or 0 */
+	size_t capacity; /* power of two, or 0 */
 	size_t count;
 };
 

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct arena_block {
+	struct arena_block *next; /* older */
+	size_t size; /* of the whole block with this header */
+	_Alignas(16) uint8_t bytes[];
+};
+
+/* A zero-sized thing needs a pointer that is not NULL, and nothing behind it. */
+static uint8_t arena_nothing[8] __attribute__((aligned(8)));
+
+void
+arena_init(struct arena *arena, size_t block_size)
+{
+	assert(block_size > sizeof(struct arena_block));
+	*arena = (struct arena){.block_size = block_size};
+}
+
+static void
+arena_free_blocks(struct arena_block *block)
+{
+	while (block != NULL) {
+		struct arena_block *next = block->next;
+
+		free(block);
+		block = next;
+	}
+}
+
+void
+arena_fini(struct arena *arena)
+{
+	arena_free_blocks(arena->blocks);
+	arena_init(arena, arena->block_size);
+}
+
+void
+arena_reset(struct arena *arena)
+{
+	struct arena_block *kept = NULL;
+	struct arena_block *block = arena->blocks;
+
+	while (block != NULL) {
+		struct arena_block *next = block->next;
+
+		if (kept == NULL && block->size == arena->block_size) {
+			kept = block;
+			kept->next = NULL;
+		} else {
+			free(block);
+		}
+		block = next;
+	}
+	arena->blocks = kept;
+	arena->at = kept != NULL ? kept->bytes : NULL;
+	arena->end = kept != NULL ? (uint8_t *)kept + kept->size : NULL;
+	arena->total_bytes = kept != NULL ? kept->size : 0;
+}
+
+void *
+arena_alloc_slow(struct arena *arena, size_t size, size_t alignment)
+{
+	struct arena_block *block;
+	size_t block_size = arena->block_size;
+	bool is_own;
+
+	/* Blocks begin aligned to 16, so a new one satisfies every alignment we promise. */
+	assert(alignment <= 16);
+	if (size == 0)
+		return arena_nothing;
+	if (size > SIZE_MAX / 2)
+		return NULL;
+	is_own = size > (block_size - sizeof(*block)) / 4;
+	if (is_own)
+		block_size = size + sizeof(*block);
+	block = malloc(block_size);
+	if (block == NULL)
+		return NULL;
+	block->size = block_size;
+	arena->total_bytes += block_size;
+	if (is_own && arena->blocks != NULL) {
+		/* A big one goes behind the newest, whose rest stays in use. */
+		block->next = arena->blocks->next;
+		arena->blocks->next = block;
+		return block->bytes;
+	}
+	block->next = arena->blocks;
+	arena->blocks = block;
+	arena->at = block->bytes + size;
+	arena->end = (uint8_t *)block + block_size;
+	return block->bytes;
+}
+
+void *
+arena_zalloc(struct arena *arena, size_t size)
+{
+	void *memory = arena_alloc(arena, size);
+
+	if (memory != NULL)
+		memset(memory, 0, size);
+	return memory;
+}
+
+void *
+arena_calloc(struct arena *arena, size_t count, size_t size)
+{
+	size_t total;
+
+	if (__builtin_mul_overflow(count, size, &total))
+		return NULL;
+	return arena_zalloc(arena, total);
+}
+
+struct slice
+arena_copy(struct arena *arena, struct slice slice)
+{
+	uint8_t *copy;
+
+	if (slice_is_null(slice))
+		return slice_null;
+	copy = arena_alloc_bytes(arena, slice.size);
+	if (copy == NULL)
+		return slice_null;
+	memcpy(copy, slice.data, slice.size);
+	return slice_of(copy, slice.size);
+}
+
+char *
+arena_strdup(struct arena *arena, const char *string)
+{
+	return arena_strndup(arena, string, strlen(string));
+}
+
+char *
+arena_strndup(struct arena *arena, const char *string, size_t length)
+{
+	size_t size = strnlen(string, length);
+	char *copy = arena_alloc_bytes(arena, size + 1);
+
+	if (copy == NULL)
+		return NULL;
+	memcpy(copy, string, size);
+	copy[size] = '\0';
+	return copy;
+}
+
+char *
+arena_printf(struct arena *arena, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(NULL, 0, format, arguments);
+	va_end(arguments);
+	if (length < 0)
+		return NULL;
+	text = arena_alloc_bytes(arena, (size_t)length + 1);
+	if (text == NULL)
+		return NULL;
+	va_start(arguments, format);
+	vsnprintf(text, (size_t)length + 1, format, arguments);
+	va_end(arguments);
+	return text;
+}
