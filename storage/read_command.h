@@ -61,7 +61,7 @@ struct read_command {
 	struct clustering_filter clustering;
 	/* Paging inside the first partition: rows after this position only (before it, reversed); null: all. */
 	struct slice after_position;
-	const uint64_t *wanted_regulars; /* bitmap by column index; NULL: all */
+	const uint64_t *wanted_regulars; /* bitmap by column->position; NULL: all */
 	const uint64_t *wanted_statics;
 	uint32_t filter_count;
 	const struct filter_expression *filters;

@@ -156,7 +156,11 @@ void position_encode(const struct table_metadata *table, enum bound_kind kind,
 struct slice position_make(const struct table_metadata *table, enum bound_kind kind,
     const struct slice *values, uint32_t count, struct arena *arena);
 
-/* A range tombstone's bound or a boundary between two, as it stands in a stream of unfiltereds. */
+/*
+ * A range tombstone's bound or a boundary between two, as it stands in a stream of unfiltereds. kind,
+ * close and open are meant in clustering order also when the stream is reversed (then a marker that
+ * closes comes first).
+ */
 struct marker {
 	enum bound_kind kind;
 	uint32_t clustering_count;
@@ -184,17 +188,26 @@ bound_closes(enum bound_kind kind)
 
 /*
  * SerializationHeader: the columns that subsets and cells refer to, in order, and the minima that
- * deltas are taken from. One is made per memtable generation / commit log (from the table, with
- * Cassandra's epoch minima) and one per SSTable (from Statistics.db, where columns may be dropped or
- * have older types: then `columns` point to synthetic metadata owned by whoever owns the header).
+ * deltas are taken from. One is made per memtable / mutation (from the table, with Cassandra's epoch
+ * minima) and one per SSTable (columns of Statistics.db, possibly of older types). Arrays are borrowed
+ * and live as long as the codec. Columns are matched with cells by name, so rows of an older or newer
+ * version of the table can be encoded; a cell whose column the codec does not have is left out.
  */
 struct row_codec {
-	const struct table_metadata *table;
-	uint32_t clustering_count;
-	const struct type *const *clustering_types;
+	const struct table_metadata *table; /* clustering types come from here */
 	uint32_t static_count, regular_count;
-	const struct column_metadata *const *statics;  /* Columns order */
-	const struct column_metadata *const *regulars; /* Columns order */
+	const struct column_metadata *statics;  /* Columns order, with the types as encoded */
+	const struct column_metadata *regulars; /* Columns order */
+	/*
+	 * What decoded cells point to, parallel to the above; NULL: the columns themselves. An entry that
+	 * is NULL is a column that the table no longer has: its cells are skipped. Cells (and complex
+	 * deletions) at or before dropped_us of their column are left out; NULL: none was dropped.
+	 * Set by row_codec_bind().
+	 */
+	const struct column_metadata *const *static_targets;
+	const struct column_metadata *const *regular_targets;
+	const int64_t *static_dropped_us;
+	const int64_t *regular_dropped_us;
 	int64_t min_timestamp;
 	int32_t min_local_deletion_time;
 	int32_t min_ttl;
@@ -205,15 +218,23 @@ struct row_codec {
 #define CODEC_DELETION_TIME_EPOCH 1442880000
 enum { CODEC_TTL_EPOCH = 0 };
 
-/* A codec over a table's current columns with the epoch minima; borrows the table. */
+/* A codec over a table's current columns with the epoch minima; borrows the table, allocates nothing. */
 void row_codec_init(struct row_codec *codec, const struct table_metadata *table);
+/*
+ * Make what the codec decodes point to the columns of `table` (the current version of the same table),
+ * and leave out what was dropped. Needs nothing but a few pointers from `arena`, which must live as
+ * long as the codec. -1 without memory. Called once per SSTable and version of the table.
+ */
+int row_codec_bind(struct row_codec *codec, const struct table_metadata *table,
+    struct arena *arena, struct error *err);
 
 enum row_codec_flavor {
 	ROW_CODEC_SSTABLE, /* with row size and previous size, as in Data.db */
 	ROW_CODEC_MESSAGE, /* without: memtable, commit log, internode */
 };
 
-/* Append the row. previous_size: bytes of the unfiltered before (SSTABLE flavor), else 0. */
+/* Append the row. previous_size: bytes of the unfiltered before (SSTABLE flavor), else 0. A static
+ * row is written with its extended flag; who reads it passes is_static. */
 void row_encode(const struct row_codec *codec, enum row_codec_flavor flavor, const struct row *row,
     uint64_t previous_size, struct buffer *out);
 void marker_encode(const struct row_codec *codec, enum row_codec_flavor flavor,
@@ -227,12 +248,27 @@ enum unfiltered_kind { UNFILTERED_END, UNFILTERED_ROW, UNFILTERED_MARKER };
  * Decode what is next at `reader` into *row or *marker (arrays from `arena`, bytes borrowed from
  * the reader's memory, positions not computed). ERROR_CORRUPT names what is wrong; the caller
  * prefixes the file. Dropped columns' cells older than their drop time are left out.
- * `wanted`: bitmap over the codec's regular (or static) columns whose cells are to be decoded, or
- * NULL for all; cells of others are skipped without being materialised.
+ * `wanted`: bitmap by column->position (bit position & 63 of word position >> 6) of the regular (or
+ * static) columns whose cells are to be decoded, or NULL for all; cells of others are skipped without
+ * being materialised. With is_static the reader stands at a static row. Rows that turn out empty
+ * (all their cells were dropped) are returned as they are: see row_is_empty().
  */
 int unfiltered_decode(const struct row_codec *codec, enum row_codec_flavor flavor,
     struct reader *reader, bool is_static, const uint64_t *wanted, struct arena *arena,
     enum unfiltered_kind *kind, struct row *row, struct marker *marker, struct error *err);
+
+/* Number of unfiltereds' bytes to skip: moves the reader behind what unfiltered_decode() would read
+ * (SSTABLE flavor uses the row size; MESSAGE walks the cells). Returns the kind in *kind. */
+int unfiltered_skip(const struct row_codec *codec, enum row_codec_flavor flavor,
+    struct reader *reader, bool is_static, enum unfiltered_kind *kind, struct error *err);
+
+/* Clustering values of a prefix (ClusteringPrefix.Serializer.serializeValuesWithoutSize): a vint header
+ * with two bits a value per 32 values, then the values. Used by rows, markers and index entries. */
+void clustering_encode(const struct table_metadata *table, const struct slice *values,
+    uint32_t count, struct buffer *out);
+/* count <= clustering columns of the table. Values are borrowed from the reader, the array from arena. */
+int clustering_decode(const struct table_metadata *table, struct reader *reader, uint32_t count,
+    struct arena *arena, const struct slice **values, struct error *err);
 
 /* DeletionTime as 12 bytes int32 local deletion time, int64 marked for delete at (partition level). */
 void deletion_encode(struct deletion deletion, struct buffer *out);
