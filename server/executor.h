@@ -7,21 +7,31 @@
  * bind, make mutations and read commands, hand them to the coordinator, encode the answer.
  * One executor per node; everything it needs is given to executor_new().
  */
+#include "base/error.h"
 #include "cluster/coordinator.h"
 #include "server/request.h"
 
-struct config;  /* server/config.h */
-struct node;    /* server/node.h: what the virtual tables and operations ask (stages, clients, settings) */
+struct config; /* server/config.h */
+struct
+    node; /* server/node.h: what the virtual tables and operations ask (stages, clients, settings) */
 
 enum request_stage {
-	REQUEST_STAGE_LOOP,     /* cheap and never blocks: answered on the loop (OPTIONS, REGISTER) */
-	REQUEST_STAGE_REQUEST,  /* RequestStage / Native-Transport-Requests: parse, prepare, DDL */
+	REQUEST_STAGE_LOOP, /* cheap and never blocks: answered on the loop (OPTIONS, REGISTER) */
+	REQUEST_STAGE_REQUEST, /* RequestStage / Native-Transport-Requests: parse, prepare, DDL */
 	REQUEST_STAGE_READ,
 	REQUEST_STAGE_MUTATION,
 	REQUEST_STAGE_COUNTER,
+	REQUEST_STAGE_COUNT,
 };
 
+/* node->store and node->coordinator exist. Does no work that can fail. */
 struct executor *executor_new(struct node *node);
+/*
+ * Bring the node's data up, before clients are served: hand the schema of the system tables to the
+ * store, read the user schema through it, store_set_schema(), store_replay(), make or check
+ * system.local (node->host_id, "Saved cluster name A != configured name B"), prepared statements.
+ */
+int executor_start(struct executor *executor, struct error *err);
 void executor_free(struct executor *executor);
 
 /* Which stage runs this request: from the opcode and, for EXECUTE, the prepared statement's kind (one
@@ -35,5 +45,8 @@ void executor_run(struct request *request, struct worker *worker);
  * called by this function. */
 void executor_time_out(struct request *request, struct worker *worker);
 void executor_overloaded(struct request *request, struct worker *worker);
+
+/* The connection is gone: free client->executor_state, where there is one. */
+void executor_client_fini(struct executor *executor, struct client_state *client);
 
 #endif

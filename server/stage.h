@@ -9,50 +9,88 @@
  *
  * A task is embedded in what it works on; submitting it moves that thing to the stage, and
  * it comes back as another task or a completion. Workers take a run of tasks at a time, and only as
- * many workers are awake as there is work for; an idle worker sleeps.
+ * many workers are awake as there is work for; an idle worker sleeps. Threads are started when there is
+ * work for them, up to the stage's size.
+ *
+ * Cost: one short critical section for a submitted list, one for a run of tasks, none for a task; one
+ * futex wake at most for a list, and one for each further worker that the backlog needs.
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "base/env.h"
 #include "base/histogram.h"
 
+struct env; /* base/env.h */
 struct stage;
-struct worker; /* the thread that runs: scratch memory, index; passed down, never a thread-local */
+
+/*
+ * The thread that runs: passed down, never a thread-local. Who collects work over a run of tasks
+ * (answers that go back to their loops together) keeps it in `batch` and sets `flush`, which the
+ * stage calls at the end of the run, or earlier when the run takes long. Threads that are no stage's
+ * have no worker: NULL is passed, and nothing is collected.
+ */
+struct worker {
+	struct stage *stage; /* borrowed; of the task that runs now */
+	uint32_t index; /* of the thread in its stage, from 0 */
+	bool is_loop; /* a network loop that runs a stage's tasks in place */
+	void (*flush)(struct worker *worker);
+	void *batch;
+};
 
 struct task {
 	struct task *next;
 	/* Runs on a worker. The task's memory belongs to the callee from here on. */
 	void (*run)(struct task *task, struct worker *worker);
-	/* Called instead of run when the task waited longer than its timeout; NULL: run it all the same. */
+	/* Called instead of run when the task waited longer than its deadline; NULL: run it all the
+	 * same. */
 	void (*drop)(struct task *task, struct worker *worker);
 	uint64_t submitted_ns; /* monotonic; set by the submitter once per batch */
-	uint64_t deadline_ns;  /* monotonic; 0: none */
+	uint64_t deadline_ns; /* monotonic; 0: none */
 };
 
 struct stage_stats {
 	const char *name;
-	uint32_t threads;      /* size now */
+	uint32_t threads; /* size now: the limit of active */
 	uint32_t active;
 	uint64_t pending, completed, blocked_now, blocked_total, dropped;
 	const struct histogram *queue_wait_us, *service_us; /* borrowed from the stage */
 };
 
-/* name: Cassandra's ("MutationStage"); static string. queue_max: tasks, 0 for unbounded. */
+/* name: Cassandra's ("MutationStage"); static string. queue_max: tasks, 0 for unbounded. env: borrowed. */
 struct stage *stage_new(const char *name, uint32_t threads, size_t queue_max, struct env *env);
 /* The same, run by stage_sim_step() in an order that `seed` decides; no threads. */
-struct stage *stage_new_simulated(const char *name, size_t queue_max, struct env *env,
-    uint64_t seed);
+struct stage *
+stage_new_simulated(const char *name, size_t queue_max, struct env *env, uint64_t seed);
 /* Run one queued task of a simulated stage; false when there is none. */
 bool stage_sim_step(struct stage *stage);
+
 /* Hand over a list of `count` tasks linked by next, in order. Returns how many were taken (from the
- * front); the rest did not fit and still belong to the caller (OVERLOADED). At most one futex wake. */
+ * front); the rest did not fit, or the stage is stopping: they still belong to the caller, which says so
+ * with stage_blocked() while it holds them back. Any thread. At most one futex wake. */
 size_t stage_submit(struct stage *stage, struct task *first, size_t count);
+/* `delta` tasks more (or fewer) are waiting outside because the queue was full ("Blocked"). */
+void stage_blocked(struct stage *stage, int64_t delta);
+
+/*
+ * Run tasks of a list on the calling thread, as one of the stage's threads: only when nothing is queued
+ * and fewer than `threads` are active (Cassandra's maybeExecuteImmediately). Stops after `budget_ns`.
+ * Returns how many were run; the rest is the caller's to submit. Deadlines are not looked at.
+ */
+size_t stage_run_here(struct stage *stage, struct task *first, size_t count, uint64_t budget_ns,
+    struct worker *worker);
+
+/* A function as a task of its own (cold paths: the store's background work). False: stopping or full. */
+bool stage_submit_work(struct stage *stage, void (*work)(void *argument), void *argument);
+
 /* Change the number of threads while running. */
 void stage_resize(struct stage *stage, uint32_t threads);
 /* Finish what is queued, stop the threads. Submissions are refused from here on. */
 void stage_stop(struct stage *stage);
 void stage_free(struct stage *stage);
-void stage_stats(const struct stage *stage, struct stage_stats *out);
+/* Any thread. */
+void stage_stats(struct stage *stage, struct stage_stats *out);
+const char *stage_name(const struct stage *stage);
+/* Smoothed time that one task takes, ns; 0: nothing ran yet. Any thread. */
+uint64_t stage_service_ns(const struct stage *stage);
 
 #endif

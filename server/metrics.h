@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_SERVER_METRICS_H
+#define HELENUS_SERVER_METRICS_H
+
+/*
+ * The node's counters, under Cassandra's names (metrics/ClientRequestMetrics, ClientMetrics,
+ * CQLMetrics). Whoever counts adds with relaxed atomics: statistics order nothing. What is counted for
+ * every request is kept per loop (one writer each, so no cache line is shared) and summed by the reader.
+ */
+#include <stdatomic.h>
+#include <stdint.h>
+#include "base/histogram.h"
+#include "server/request.h"
+
+enum { METRICS_LATENCY_BUCKETS = 90 };
+
+/* One loop's share. Written by its loop only. */
+struct metrics_loop {
+	struct histogram latency_us[REQUEST_METRIC_COUNT];
+	atomic_ullong total_us[REQUEST_METRIC_COUNT];
+	atomic_ullong outcomes[REQUEST_METRIC_COUNT][REQUEST_OUTCOME_COUNT];
+	atomic_ullong opcodes[0x11]; /* requests by opcode */
+	atomic_ullong bytes_read, bytes_written;
+};
+
+struct metrics {
+	struct metrics_loop *loops; /* owned; one per loop */
+	uint32_t loop_count;
+
+	/* ClientMetrics */
+	atomic_ullong connections_total, connections_refused;
+	atomic_ullong auth_success, auth_failure; /* the executor's */
+	atomic_ullong protocol_errors, unknown_errors;
+	atomic_ullong requests_discarded, requests_dispatched, connections_paused;
+	atomic_ullong bytes_in_flight; /* request data beyond the connections' own queues */
+
+	/* CQLMetrics: the executor's */
+	atomic_ullong prepared_statements, prepared_evicted;
+	atomic_ullong regular_executed, prepared_executed;
+
+	/* StorageMetrics.Exceptions: errors that should not have been */
+	atomic_ullong exceptions;
+};
+
+void metrics_init(struct metrics *metrics, uint32_t loop_count);
+void metrics_fini(struct metrics *metrics);
+
+/* Sums over the loops; out is overwritten (buckets of METRICS_LATENCY_BUCKETS). Any thread. */
+void
+metrics_latency(const struct metrics *metrics, enum request_metric metric, struct histogram *out);
+uint64_t metrics_outcomes(
+    const struct metrics *metrics, enum request_metric metric, enum request_outcome outcome);
+
+#endif
