@@ -32,9 +32,10 @@ const char *compression_name(enum compression compression);
 /*
  * Replace a compressed body by its plain form: envelope->body then lives in `arena`, and flag and
  * length are adjusted. An envelope without the flag is left alone; so is any of v5 and later, where
- * the flag means nothing. At most `plain_max` bytes are ever allocated: the length that the body
- * claims is checked against it, and against what the algorithm can reach, before memory is taken.
- * -1: ERROR_PROTOCOL (claims, or damaged; also the flag with no compression agreed), ERROR_NO_MEMORY.
+ * the flag means nothing, and any where no compression was agreed on. At most `plain_max` bytes are
+ * ever allocated: the length that the body claims is checked against it, and against what the
+ * algorithm can reach, before memory is taken. -1: ERROR_PROTOCOL (claims too much, or damaged),
+ * ERROR_NO_MEMORY.
  */
 int compression_open_body(enum compression compression, struct envelope *envelope, size_t plain_max,
     struct arena *arena, struct error *err);

@@ -22,6 +22,8 @@
 enum {
 	PROTOCOL_VERSION_MIN = 3,
 	PROTOCOL_VERSION_MAX = 5, /* the highest that is not beta; answers to newer ones carry it */
+	PROTOCOL_VERSION_BETA =
+	    6, /* v5 under a new number; each envelope needs ENVELOPE_USE_BETA */
 
 	ENVELOPE_HEADER_SIZE = 9,
 	ENVELOPE_HEADER_SIZE_OLD = 8, /* v1 and v2 */
@@ -109,8 +111,17 @@ envelope_decoder_init(struct envelope_decoder *decoder, bool is_client, uint32_t
 enum envelope_result envelope_decode(struct envelope_decoder *decoder, struct slice run,
     size_t *consumed, struct envelope *envelope, struct error *error);
 
-/* The same for what envelope_decode() would need to see: bytes of the envelope at the start of `run`,
- * header included; 0 when even the header is not all there. For sizing a read buffer. */
+/*
+ * The same where `run` is all there is: the payload of a segment (v5). MORE comes only with an empty
+ * run; an envelope that ends beyond it is ENVELOPE_BAD and the rest of the payload is lost with it.
+ */
+enum envelope_result envelope_decode_payload(struct envelope_decoder *decoder, struct slice run,
+    size_t *consumed, struct envelope *envelope, struct error *error);
+
+/*
+ * Bytes of the envelope at the start of `run`, header included; 0 when even the header is not all
+ * there. For sizing a read buffer.
+ */
 uint64_t envelope_size(struct slice run);
 
 /* Bytes of a header of that version: 9, or 8 for v1 and v2. */
@@ -119,6 +130,9 @@ envelope_header_size(uint8_t version)
 {
 	return version == 1 || version == 2 ? ENVELOPE_HEADER_SIZE_OLD : ENVELOPE_HEADER_SIZE;
 }
+
+/* Read a header at `at`, which holds envelope_header_size() bytes of the version in its first byte. */
+struct envelope_header envelope_load_header(const uint8_t *at);
 
 /* Write a header at `at`, which has room for envelope_header_size(header->version); returns bytes. */
 size_t envelope_store_header(uint8_t *at, const struct envelope_header *header);

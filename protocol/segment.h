@@ -44,6 +44,7 @@ struct segment_decoder {
 
 	struct buffer plain; /* owned; a decompressed payload */
 	struct buffer partial; /* owned; the envelope that is coming in pieces */
+	bool is_partial_done; /* it was handed out; the next piece begins another */
 	uint64_t
 	    partial_size; /* what it will be, 0 when none is coming or its header is not complete */
 	uint64_t skip_left; /* of a piecewise envelope that is too big */
