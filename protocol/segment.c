@@ -253,7 +253,7 @@ segment_decode(struct segment_decoder *decoder, struct slice run, size_t *consum
     struct slice *payload, struct envelope_header *header, struct error *error)
 {
 	size_t header_size = segment_header_size(decoder->compression);
-	struct segment_header segment;
+	struct segment_header segment = {0};
 	struct slice wire, plain;
 	enum segment_result result;
 	size_t total;
