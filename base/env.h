@@ -142,6 +142,13 @@ int file_truncate(struct file *file, uint64_t size, struct error *err);
 int file_reserve(struct file *file, uint64_t size, struct error *err);
 /* Bytes and size are on the disk when it returns (fdatasync). */
 int file_sync(struct file *file, struct error *err);
+/*
+ * Map the first `size` bytes for reading and writing, shared with the file: what is written there
+ * survives the death of the process at once, and of the machine after file_sync(). The space must have been
+ * reserved. NULL where files cannot be mapped (a simulated disk): the caller writes then. Unmap before close.
+ */
+void *file_map(struct file *file, uint64_t size);
+void file_unmap(struct file *file, void *memory, uint64_t size);
 /* A hint: these bytes will not be read again soon and should not push others out of the cache. */
 void file_forget(struct file *file, uint64_t offset, uint64_t size);
 
@@ -186,6 +193,8 @@ struct files_ops {
 	int (*reserve)(struct file *file, uint64_t size, struct error *err);
 	int (*sync)(struct file *file, struct error *err);
 	void (*forget)(struct file *file, uint64_t offset, uint64_t size);
+	void *(*map)(struct file *file, uint64_t size); /* may be NULL: files cannot be mapped */
+	void (*unmap)(struct file *file, void *memory, uint64_t size);
 };
 
 /* First member of an implementation's own struct. */

@@ -24,6 +24,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/uuid.h"
+#include "storage/commitlog_position.h"
 #include "storage/read_command.h"
 #include "storage/unfiltered.h"
 
@@ -118,10 +119,6 @@ uint64_t sstable_created_ms(const struct sstable *sstable); /* mtime of Data.db 
 
 /* ---- what is known about it ------------------------------------------------------------------ */
 
-struct commitlog_position {
-	int64_t segment_id;
-	int32_t position;
-};
 struct commitlog_interval {
 	struct commitlog_position start, end;
 };
