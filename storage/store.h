@@ -12,6 +12,7 @@
  */
 #include "base/env.h"
 #include "base/histogram.h"
+#include "storage/commitlog_position.h"
 #include "storage/mutation.h"
 #include "storage/read_command.h"
 
@@ -27,6 +28,14 @@ typedef void (*store_work_fn)(void *argument);
 struct store_executor {
 	bool (*submit)(void *context, const char *stage, store_work_fn work, void *argument);
 	void *context;
+};
+
+/* Someone whose write waits for the commit log's next sync. */
+struct commitlog_waiter {
+	struct commitlog_waiter *next;
+	struct commitlog_position position; /* end of its record */
+	/* On the sync thread. err NULL: durable. */
+	void (*on_synced)(struct commitlog_waiter *waiter, const struct error *err);
 };
 
 enum commitlog_sync { COMMITLOG_SYNC_PERIODIC, COMMITLOG_SYNC_BATCH, COMMITLOG_SYNC_GROUP };
@@ -94,7 +103,10 @@ struct store_write {
 	bool is_durable; /* keyspace's durable_writes */
 	void (*on_done)(struct store_write *write, const struct error *err);
 	void *context;
-	struct store_write *next; /* the commit log's list of waiters */
+	struct buffer *scratch; /* of the calling worker, used during the call; NULL: one is made */
+	/* The store's. */
+	struct store_write *next;
+	struct commitlog_waiter waiter;
 };
 /* Failures (oversized mutation, disk full, drained) are reported through on_done as well. */
 void store_apply(struct store *store, struct store_write *write);
@@ -143,8 +155,16 @@ void live_reader_fini(struct live_reader *reader);
 
 /* Flush a table's memtable and wait until it is on disk. */
 int store_flush(struct store *store, struct table_store *table, struct error *err);
-/* Drop all data older than now; snapshot first when auto_snapshot. Waits. */
-int store_truncate(struct store *store, struct table_store *table, struct error *err);
+/*
+ * Drop all data older than now; snapshot first when auto_snapshot. Waits. `record` makes durable that
+ * the commit log holds nothing of this table up to `position` (system.local's truncated_at), before any file
+ * goes: a replay would bring the data back otherwise. At start store_set_truncated() tells it again.
+ */
+typedef int (*store_truncated_fn)(void *context, struct table_store *table,
+    struct commitlog_position position, struct error *err);
+int store_truncate(struct store *store, struct table_store *table, store_truncated_fn record,
+    void *context, struct error *err);
+void store_set_truncated(struct table_store *table, struct commitlog_position position);
 /* Hard-link the table's SSTables (after a flush) into snapshots/<tag>. ephemeral tags unsupported. */
 int store_snapshot(struct store *store, struct table_store *table, const char *tag,
     struct error *err);

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "storage/commitlog_segment.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/log.h"
+
+#define SEGMENT_PREFIX "CommitLog-h1-"
+#define SEGMENT_SUFFIX ".log"
+#define SEGMENT_TEMPORARY_SUFFIX ".log.tmp"
+
+static const uint8_t segment_magic[8] = {'H', 'E', 'L', 'E', 'N', 'U', 'S', '1'};
+
+enum {
+	SEGMENT_AT_ID = 8,
+	SEGMENT_AT_SIZE = 16,
+	SEGMENT_AT_CRC = 20,
+	SEGMENT_AT_SYNCED = 24,
+	SEGMENT_AT_SYNCED_CRC = 32,
+};
+
+static char *
+segment_path(const char *directory, uint64_t id, const char *suffix)
+{
+	return xasprintf("%s/" SEGMENT_PREFIX "%" PRIu64 "%s", directory, id, suffix);
+}
+
+static void
+segment_put_synced(uint8_t *memory, uint64_t synced)
+{
+	store_u64(memory + SEGMENT_AT_SYNCED, synced);
+	store_u32(memory + SEGMENT_AT_SYNCED_CRC, crc32_update(0, memory + SEGMENT_AT_SYNCED, 8));
+}
+
+static void
+segment_put_header(uint8_t *memory, uint64_t id, uint32_t size)
+{
+	memcpy(memory, segment_magic, sizeof(segment_magic));
+	store_u64(memory + SEGMENT_AT_ID, id);
+	store_u32(memory + SEGMENT_AT_SIZE, size);
+	store_u32(memory + SEGMENT_AT_CRC, crc32_update(0, memory, SEGMENT_AT_CRC));
+	segment_put_synced(memory, SEGMENT_HEADER_SIZE);
+	store_u32(memory + SEGMENT_AT_SYNCED_CRC + 4, 0);
+}
+
+static void
+segment_free(struct segment *segment)
+{
+	if (segment == NULL)
+		return;
+	if (segment->memory != NULL) {
+		if (segment->is_mapped)
+			file_unmap(segment->file, segment->memory, segment->size);
+		else
+			free(segment->memory);
+	}
+	file_close(segment->file);
+	free(segment->slots);
+	free(segment->path);
+	free(segment);
+}
+
+static void
+segment_reset(struct segment *segment, uint64_t id, uint32_t slot_count)
+{
+	segment->id = id;
+	segment->next = NULL;
+	free(segment->slots);
+	segment->slot_count = slot_count;
+	segment->slots = xcalloc(slot_count, sizeof(*segment->slots));
+	atomic_store(&segment->claimed, SEGMENT_HEADER_SIZE);
+	atomic_store(&segment->end, 0);
+	segment->synced = SEGMENT_HEADER_SIZE;
+	segment->sync_target = SEGMENT_HEADER_SIZE;
+}
+
+int
+segment_create(struct env *env, const char *directory, uint64_t id, uint32_t size,
+    uint32_t slot_count, struct segment **out, struct error *err)
+{
+	char *temporary = segment_path(directory, id, SEGMENT_TEMPORARY_SUFFIX);
+	struct segment *segment = xzalloc(sizeof(*segment));
+	uint8_t header[SEGMENT_HEADER_SIZE];
+	int rc = -1;
+
+	segment->env = env;
+	segment->size = size;
+	segment->path = segment_path(directory, id, SEGMENT_SUFFIX);
+	segment_reset(segment, id, slot_count);
+	if (files_open(env->files, temporary, FILE_CREATE | FILE_READ | FILE_WRITE, &segment->file,
+		err) != 0)
+		goto done;
+	/* Preallocated, so that a full disk is an error here and not a fault on a mapped page. */
+	if (file_truncate(segment->file, size, err) != 0 ||
+	    file_reserve(segment->file, size, err) != 0)
+		goto done;
+	segment_put_header(header, id, size);
+	if (file_pwrite(segment->file, header, sizeof(header), 0, err) != 0)
+		goto done;
+	if (file_sync(segment->file, err) != 0)
+		goto done;
+	if (files_rename(env->files, temporary, segment->path, err) != 0)
+		goto done;
+	if (files_sync_folder(env->files, directory, err) != 0)
+		goto done;
+	segment->memory = file_map(segment->file, size);
+	segment->is_mapped = segment->memory != NULL;
+	if (!segment->is_mapped) {
+		segment->memory = calloc(1, size);
+		if (segment->memory == NULL) {
+			error_set(err, ERROR_NO_MEMORY,
+			    "no memory for a commit log segment of %" PRIu32 " bytes", size);
+			goto done;
+		}
+		memcpy(segment->memory, header, sizeof(header));
+	}
+	*out = segment;
+	segment = NULL;
+	rc = 0;
+done:
+	if (rc != 0)
+		(void)files_unlink(env->files, temporary, NULL);
+	segment_free(segment);
+	free(temporary);
+	return rc;
+}
+
+int
+segment_recycle(struct segment *old, const char *directory, uint64_t id, uint32_t slot_count,
+    struct segment **out, struct error *err)
+{
+	char *path = segment_path(directory, id, SEGMENT_SUFFIX);
+
+	/*
+	 * Records of the old life stay in the file: their checksums know another segment id. The header
+	 * must be durable before the name is, or a crash would show the old id under the new name.
+	 */
+	segment_put_header(old->memory, id, old->size);
+	if (!old->is_mapped &&
+	    file_pwrite(old->file, old->memory, SEGMENT_HEADER_SIZE, 0, err) != 0)
+		goto failed;
+	if (file_sync(old->file, err) != 0 ||
+	    files_rename(old->env->files, old->path, path, err) != 0 ||
+	    files_sync_folder(old->env->files, directory, err) != 0)
+		goto failed;
+	free(old->path);
+	old->path = path;
+	segment_reset(old, id, slot_count);
+	*out = old;
+	return 0;
+failed:
+	free(path);
+	(void)segment_delete(old, NULL);
+	return -1;
+}
+
+int
+segment_delete(struct segment *segment, struct error *err)
+{
+	int rc;
+
+	if (segment == NULL)
+		return 0;
+	rc = files_unlink(segment->env->files, segment->path, err);
+	segment_free(segment);
+	return rc;
+}
+
+void
+segment_abandon(struct segment *segment)
+{
+	segment_free(segment);
+}
+
+bool
+segment_claim(struct segment *segment, size_t payload, uint32_t *offset)
+{
+	uint32_t size = segment_record_size(payload);
+	uint64_t at = atomic_fetch_add_explicit(&segment->claimed, size, memory_order_relaxed);
+
+	if (at + size > segment->size) {
+		unsigned expected = 0;
+
+		/* The first that does not fit knows where the records end. */
+		if (at <= segment->size)
+			atomic_compare_exchange_strong(&segment->end, &expected, (unsigned)at);
+		return false;
+	}
+	*offset = (uint32_t)at;
+	return true;
+}
+
+/* Map in the pages of the next stretch in one call: far cheaper than a fault for each. */
+static void
+segment_populate(struct segment *segment, uint32_t upto)
+{
+#ifdef MADV_POPULATE_WRITE
+	unsigned from = atomic_load_explicit(&segment->populated, memory_order_relaxed);
+
+	if (!segment->is_mapped || upto < from || from >= segment->size)
+		return;
+	if (!atomic_compare_exchange_strong(
+		&segment->populated, &from, from + SEGMENT_POPULATE_BYTES))
+		return;
+	if (from + SEGMENT_POPULATE_BYTES <= segment->size)
+		(void)madvise(segment->memory + from, SEGMENT_POPULATE_BYTES, MADV_POPULATE_WRITE);
+#else
+	(void)segment;
+	(void)upto;
+#endif
+}
+
+void
+segment_write(struct segment *segment, uint32_t offset, struct slice payload)
+{
+	uint8_t *at = segment->memory + offset;
+	uint8_t sealed[16];
+
+	segment_populate(segment, offset + segment_record_size(payload.size));
+	store_u64(sealed, segment->id);
+	store_u32(sealed + 8, offset);
+	store_u32(sealed + 12, (uint32_t)payload.size);
+	store_u32(at, (uint32_t)payload.size);
+	store_u32(at + 4, crc32_update(0, sealed, sizeof(sealed)));
+	store_u32(at + 8, crc32_update(0, payload.data, payload.size));
+	memcpy(at + SEGMENT_RECORD_HEADER_SIZE, payload.data, payload.size);
+}
+
+static void
+segment_raise(atomic_uint *value, unsigned to)
+{
+	unsigned now = atomic_load_explicit(value, memory_order_relaxed);
+
+	while (now < to &&
+	    !atomic_compare_exchange_weak_explicit(
+		value, &now, to, memory_order_release, memory_order_relaxed))
+		;
+}
+
+void
+segment_mark_dirty(struct segment *segment, uint32_t slot, uint32_t offset)
+{
+	segment_raise(&segment->slots[slot].dirty, offset);
+}
+
+void
+segment_mark_clean(struct segment *segment, uint32_t slot, uint32_t upto)
+{
+	if (slot < segment->slot_count)
+		segment_raise(&segment->slots[slot].clean, upto);
+}
+
+bool
+segment_is_dirty(const struct segment *segment, uint32_t slot)
+{
+	return atomic_load(&segment->slots[slot].dirty) > atomic_load(&segment->slots[slot].clean);
+}
+
+bool
+segment_is_clean(const struct segment *segment)
+{
+	for (uint32_t slot = 0; slot < segment->slot_count; slot++)
+		if (segment_is_dirty(segment, slot))
+			return false;
+	return true;
+}
+
+uint32_t
+segment_claimed(const struct segment *segment)
+{
+	unsigned end = atomic_load(&segment->end);
+	uint64_t claimed;
+
+	if (end != 0)
+		return end;
+	claimed = atomic_load(&segment->claimed);
+	return claimed > segment->size ? segment->size : (uint32_t)claimed;
+}
+
+void
+segment_seal(struct segment *segment)
+{
+	/* Claims fail from here on, also small ones that would still fit. */
+	uint64_t at = atomic_fetch_add(&segment->claimed, segment->size);
+	unsigned expected = 0;
+
+	if (at <= segment->size)
+		atomic_compare_exchange_strong(&segment->end, &expected, (unsigned)at);
+}
+
+int
+segment_sync(struct segment *segment, struct error *err)
+{
+	uint32_t target = segment->sync_target;
+
+	if (target <= segment->synced)
+		return 0;
+	if (!segment->is_mapped &&
+	    file_pwrite(segment->file, segment->memory + segment->synced, target - segment->synced,
+		segment->synced, err) != 0)
+		return -1;
+	if (file_sync(segment->file, err) != 0)
+		return -1;
+	segment->synced = target;
+	/* Only a hint for replay, so it may travel with the next sync. */
+	segment_put_synced(segment->memory, target);
+	if (!segment->is_mapped)
+		return file_pwrite(segment->file, segment->memory, SEGMENT_HEADER_SIZE, 0, err);
+	return 0;
+}
+
+/* Replace %path and %name in `command`; heap, the caller's. */
+static char *
+segment_command(const struct segment *segment, const char *command)
+{
+	const char *slash = strrchr(segment->path, '/');
+	const char *name = slash != NULL ? slash + 1 : segment->path;
+	struct buffer text;
+
+	buffer_init(&text);
+	while (*command != '\0') {
+		if (strncmp(command, "%path", 5) == 0) {
+			buffer_put_string(&text, segment->path);
+			command += 5;
+		} else if (strncmp(command, "%name", 5) == 0) {
+			buffer_put_string(&text, name);
+			command += 5;
+		} else {
+			buffer_put_u8(&text, (uint8_t)*command++);
+		}
+	}
+	buffer_put_u8(&text, 0);
+	if (text.is_failed) {
+		buffer_fini(&text);
+		return NULL;
+	}
+	return (char *)text.data;
+}
+
+int
+segment_archive(struct segment *segment, const char *command, struct error *err)
+{
+	char *text = segment_command(segment, command);
+	int status;
+
+	if (text == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for the archive command");
+	status = system(text);
+	if (status == 0) {
+		free(text);
+		return 0;
+	}
+	error_set(err, ERROR_IO, "the archive command '%s' of %s ended with status %d", text,
+	    segment->path, WIFEXITED(status) ? WEXITSTATUS(status) : status);
+	free(text);
+	return -1;
+}
+
+/* ---- what lies in the directory at start ---------------------------------------------------- */
+
+static int
+segment_file_compare(const void *a, const void *b)
+{
+	const struct segment_file *left = a, *right = b;
+
+	return left->id < right->id ? -1 : left->id > right->id;
+}
+
+/* "CommitLog-<version>-<id>.log": is it one, and is it ours? */
+static bool
+segment_parse_name(const char *name, uint64_t *id, bool *is_foreign)
+{
+	const char *at;
+	char *end;
+
+	if (strncmp(name, "CommitLog-", 10) != 0)
+		return false;
+	*is_foreign = strncmp(name, SEGMENT_PREFIX, strlen(SEGMENT_PREFIX)) != 0;
+	at = strrchr(name, '-') + 1;
+	if (*at < '0' || *at > '9')
+		return false;
+	*id = strtoull(at, &end, 10);
+	return strcmp(end, SEGMENT_SUFFIX) == 0;
+}
+
+int
+segment_list(struct env *env, const char *directory, struct segment_file **out, size_t *count,
+    struct error *err)
+{
+	struct file_list list;
+	struct segment_file *files;
+	size_t used = 0;
+
+	if (files_list(env->files, directory, &list, err) != 0)
+		return -1;
+	files = xcalloc(list.count + 1, sizeof(*files));
+	for (size_t i = 0; i < list.count; i++) {
+		struct segment_file *file = &files[used];
+		const char *name = list.entries[i].name;
+		size_t length = strlen(name);
+		struct file_stat stat;
+
+		file->path = xasprintf("%s/%s", directory, name);
+		if (length > 4 && strcmp(name + length - 4, ".tmp") == 0) {
+			(void)files_unlink(env->files, file->path, NULL);
+			free(file->path);
+		} else if (!segment_parse_name(name, &file->id, &file->is_foreign)) {
+			free(file->path);
+		} else if (files_stat(env->files, file->path, &stat, err) != 0) {
+			segment_list_free(files, used + 1);
+			file_list_fini(&list);
+			return -1;
+		} else {
+			file->size = stat.size;
+			used++;
+		}
+	}
+	file_list_fini(&list);
+	qsort(files, used, sizeof(*files), segment_file_compare);
+	*out = files;
+	*count = used;
+	return 0;
+}
+
+void
+segment_list_free(struct segment_file *files, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		free(files[i].path);
+	free(files);
+}
+
+/* ---- replay ---------------------------------------------------------------------------------- */
+
+/* Is there the header of a record of this very segment at `offset`? */
+static bool
+segment_is_record(struct slice content, uint64_t id, uint32_t offset, uint32_t *length)
+{
+	const uint8_t *at = content.data + offset;
+	uint8_t sealed[16];
+
+	if (content.size - offset < SEGMENT_RECORD_HEADER_SIZE)
+		return false;
+	*length = load_u32(at);
+	if (*length == 0 || *length > content.size - offset - SEGMENT_RECORD_HEADER_SIZE)
+		return false;
+	store_u64(sealed, id);
+	store_u32(sealed + 8, offset);
+	store_u32(sealed + 12, *length);
+	return load_u32(at + 4) == crc32_update(0, sealed, sizeof(sealed));
+}
+
+static int
+segment_replay_records(const struct segment_file *file, struct slice content, uint64_t synced,
+    bool ignore_damage, commitlog_replay_fn each, void *context,
+    struct segment_replay_totals *totals, struct error *err)
+{
+	uint32_t offset = SEGMENT_HEADER_SIZE;
+
+	while (content.size - offset >= SEGMENT_RECORD_HEADER_SIZE) {
+		const uint8_t *at = content.data + offset;
+		struct commitlog_position position;
+		struct slice payload;
+		uint32_t length;
+		int rc;
+
+		if (!segment_is_record(content, file->id, offset, &length)) {
+			if (offset < synced && !ignore_damage)
+				return error_set(err, ERROR_CORRUPT,
+				    "%s: damaged at offset %" PRIu32
+				    ", where a record should begin (all below offset %" PRIu64
+				    " had been made durable). Restore the file, or set "
+				    "commitlog_ignore_replay_errors to lose what is damaged",
+				    file->path, offset, synced);
+			if (load_u32(at) != 0 || offset < synced)
+				totals->torn++;
+			do {
+				offset += SEGMENT_ALIGNMENT;
+			} while (content.size - offset >= SEGMENT_RECORD_HEADER_SIZE &&
+			    !segment_is_record(content, file->id, offset, &length));
+			continue;
+		}
+		payload = slice_of(at + SEGMENT_RECORD_HEADER_SIZE, length);
+		position.segment_id = (int64_t)file->id;
+		position.position = (int32_t)(offset + segment_record_size(length));
+		if (load_u32(at + 8) != crc32_update(0, payload.data, payload.size)) {
+			if ((uint32_t)position.position <= synced && !ignore_damage)
+				return error_set(err, ERROR_CORRUPT,
+				    "%s: the record at offset %" PRIu32 " (%" PRIu32
+				    " bytes) does not match its checksum. Restore the file, or "
+				    "set commitlog_ignore_replay_errors to lose this one write",
+				    file->path, offset, length);
+			totals->torn++;
+		} else {
+			rc = each(context, payload, position, err);
+			if (rc < 0)
+				return -1;
+			if (rc > 0)
+				totals->taken++;
+			else
+				totals->not_needed++;
+		}
+		offset = (uint32_t)position.position;
+	}
+	return 0;
+}
+
+int
+segment_replay(struct env *env, const struct segment_file *file, bool ignore_damage,
+    commitlog_replay_fn each, void *context, struct segment_replay_totals *totals,
+    struct error *err)
+{
+	struct buffer bytes_read;
+	struct slice content;
+	const uint8_t *bytes;
+	uint64_t synced;
+	int rc = 0;
+
+	if (file->is_foreign)
+		return error_set(err, ERROR_CONFIG,
+		    "%s was written by Apache Cassandra and cannot be replayed here: run 'nodetool "
+		    "drain' on that server before its data is handed over, then remove the file",
+		    file->path);
+	buffer_init(&bytes_read);
+	rc = files_read_all(env->files, file->path, UINT32_MAX, &bytes_read, err);
+	if (rc != 0)
+		goto done;
+	content = buffer_slice(&bytes_read);
+	bytes = content.data;
+	/* Killed while the file was made: it never held a record. */
+	if (content.size < SEGMENT_HEADER_SIZE)
+		goto done;
+	if (memcmp(bytes, segment_magic, sizeof(segment_magic)) != 0 ||
+	    load_u32(bytes + SEGMENT_AT_CRC) != crc32_update(0, bytes, SEGMENT_AT_CRC) ||
+	    load_u64(bytes + SEGMENT_AT_ID) != file->id) {
+		if (!ignore_damage) {
+			rc = error_set(err, ERROR_CORRUPT,
+			    "%s: the header of this commit log segment is damaged. Restore the "
+			    "file, or set commitlog_ignore_replay_errors to go on without it",
+			    file->path);
+			goto done;
+		}
+		log_warn("%s: damaged header, records are looked for all the same", file->path);
+	}
+	synced = load_u64(bytes + SEGMENT_AT_SYNCED);
+	if (load_u32(bytes + SEGMENT_AT_SYNCED_CRC) !=
+		crc32_update(0, bytes + SEGMENT_AT_SYNCED, 8) ||
+	    synced > content.size)
+		synced = SEGMENT_HEADER_SIZE; /* torn while it was written: no claim about damage */
+	rc = segment_replay_records(
+	    file, content, synced, ignore_damage, each, context, totals, err);
+done:
+	buffer_fini(&bytes_read);
+	return rc;
+}

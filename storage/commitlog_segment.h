@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_STORAGE_COMMITLOG_SEGMENT_H
+#define HELENUS_STORAGE_COMMITLOG_SEGMENT_H
+
+/*
+ * One file of the commit log (layout in commitlog.h). Claiming and writing are safe from many threads
+ * inside the write order; everything else belongs to the log, which serialises.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/env.h"
+#include "storage/commitlog.h"
+
+enum {
+	SEGMENT_HEADER_SIZE = 40,
+	SEGMENT_RECORD_HEADER_SIZE = 12,
+	SEGMENT_ALIGNMENT = 8,
+	SEGMENT_SLOTS_SPARE = 256, /* room for tables that are created while a segment is in use */
+	SEGMENT_POPULATE_BYTES = 256 << 10,
+};
+
+/* What one table has in a segment, as offsets; dirty while dirty > clean. */
+struct segment_slot {
+	atomic_uint dirty; /* end of its last record, 0: none */
+	atomic_uint clean; /* flushed up to here */
+};
+
+struct segment {
+	struct segment *next;
+	struct env *env;
+	uint64_t id;
+	char *path; /* owned */
+	struct file *file; /* owned */
+	uint32_t size;
+	uint8_t *memory; /* the mapping, or a heap copy where files cannot be mapped; owned */
+	bool is_mapped;
+	uint32_t slot_count;
+	struct segment_slot *slots; /* owned */
+
+	/* Next free offset; passes `size` when a record did not fit. */
+	_Alignas(64) atomic_ullong claimed;
+	atomic_uint end; /* offset behind the last record once sealed, else 0 */
+	atomic_uint populated; /* pages below are mapped in already */
+	uint32_t synced; /* durable below; the log's sync lock */
+	uint32_t sync_target;
+};
+
+/* A segment found at start. */
+struct segment_file {
+	uint64_t id;
+	uint64_t size;
+	char *path; /* owned */
+	bool is_foreign; /* CommitLog-<version>-<id>.log of Cassandra */
+};
+
+struct segment_replay_totals {
+	uint64_t taken, not_needed, torn;
+};
+
+/* Bytes that a record with `payload` bytes takes in the file. */
+static inline uint32_t
+segment_record_size(size_t payload)
+{
+	return (uint32_t)((payload + SEGMENT_RECORD_HEADER_SIZE + SEGMENT_ALIGNMENT - 1) &
+	    ~(size_t)(SEGMENT_ALIGNMENT - 1));
+}
+
+/* Make the file (temporary name, preallocated, header, fsync, rename, fsync of the directory). */
+int segment_create(struct env *env, const char *directory, uint64_t id, uint32_t size,
+    uint32_t slot_count, struct segment **out, struct error *err);
+/* Give an emptied segment a new id and name; takes `old` over, also on failure. */
+int segment_recycle(struct segment *old, const char *directory, uint64_t id, uint32_t slot_count,
+    struct segment **out, struct error *err);
+/* Close and unlink; err may be NULL. Accepts NULL. */
+int segment_delete(struct segment *segment, struct error *err);
+/* Close, leave the file for the next start. */
+void segment_abandon(struct segment *segment);
+
+/* Claim space for a payload. False when it does not fit (the segment is full from then on). */
+bool segment_claim(struct segment *segment, size_t payload, uint32_t *offset);
+/* Write the record into claimed space. */
+void segment_write(struct segment *segment, uint32_t offset, struct slice payload);
+void segment_mark_dirty(struct segment *segment, uint32_t slot, uint32_t offset);
+void segment_mark_clean(struct segment *segment, uint32_t slot, uint32_t upto);
+bool segment_is_dirty(const struct segment *segment, uint32_t slot);
+bool segment_is_clean(const struct segment *segment);
+/* Offset behind the last claimed record. */
+uint32_t segment_claimed(const struct segment *segment);
+/* No more claims are possible: note the end. */
+void segment_seal(struct segment *segment);
+/* Make everything below sync_target durable and note it in the header. */
+int segment_sync(struct segment *segment, struct error *err);
+
+/* Run `command` by the shell with %path and %name replaced; ERROR_IO unless it exits with 0. */
+int segment_archive(struct segment *segment, const char *command, struct error *err);
+
+/* Segments in `directory`, ascending by id; removes leftovers of unfinished creation. */
+int segment_list(struct env *env, const char *directory, struct segment_file **out, size_t *count,
+    struct error *err);
+void segment_list_free(struct segment_file *files, size_t count);
+
+/* Read one file and hand its sound records over. */
+int segment_replay(struct env *env, const struct segment_file *file, bool ignore_damage,
+    commitlog_replay_fn each, void *context, struct segment_replay_totals *totals,
+    struct error *err);
+
+#endif

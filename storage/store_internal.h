@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_STORAGE_STORE_INTERNAL_H
+#define HELENUS_STORAGE_STORE_INTERNAL_H
+
+/* The store itself, for the files of storage/ that make it up. */
+#include <pthread.h>
+#include "storage/table_store.h"
+
+enum store_state { STORE_STARTING, STORE_RUNNING, STORE_DRAINED };
+
+struct store {
+	struct store_options options; /* strings owned */
+	struct env *env;
+	struct store_executor executor;
+	struct op_order order;        /* the write order */
+	struct commitlog *commitlog;
+	struct chunk_cache *chunk_cache;
+	struct key_cache *key_cache;
+	atomic_int state;
+
+	/* Guarded by tables_lock for writers; readers go through table_metadata.user. */
+	struct lock tables_lock;
+	struct table_store **tables; /* by slot; NULL: free */
+	uint32_t table_capacity;
+	struct schema *schema; /* a reference */
+
+	/* Bytes of all memtables, the ones being flushed included. */
+	atomic_ullong memtable_bytes;
+	atomic_ullong flushing_bytes;
+
+	/* Why writes are refused for now (disk full while flushing), guarded by waiting_lock. */
+	struct lock waiting_lock;
+	struct store_write *waiting_first, *waiting_last; /* writes that wait for memory */
+	atomic_uint waiting_count;
+	struct error flush_error;
+	atomic_bool has_flush_error;
+
+	/* Signalled when a flush has ended. */
+	pthread_mutex_t flush_mutex;
+	pthread_cond_t flush_cond;
+
+	/* The thread for what is due by time: flush periods, retries of failed flushes. */
+	pthread_t timer_thread;
+	bool has_timer_thread;
+	pthread_mutex_t timer_mutex;
+	pthread_cond_t timer_cond;
+	bool is_stopping;
+};
+
+/* Flush the table with the largest memtable when the memtables take more than their share. */
+void store_relieve_memory(struct store *store);
+/* Writes that waited for memory go on. */
+void store_resume_waiting(struct store *store);
+/* A flush ended well and `bytes` of memtables are free; or it failed and will be tried again. */
+void store_flush_ended(struct store *store, uint64_t bytes);
+void store_flush_failed(struct store *store, struct table_store *table, const struct error *err);
+/* Run `work` on a stage of the server's. */
+bool store_submit(struct store *store, const char *stage, store_work_fn work, void *argument);
+
+/* A copy of the pointers of all tables, for walking without the lock; free() it. Tables are freed only
+ * by store_close(). */
+struct table_store **store_tables(struct store *store, uint32_t *count);
+
+#endif

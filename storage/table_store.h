@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_STORAGE_TABLE_STORE_H
+#define HELENUS_STORAGE_TABLE_STORE_H
+
+/*
+ * One table's local data (ColumnFamilyStore and its Tracker): which memtables and SSTables there are.
+ * Inside storage/ only.
+ *
+ * A view is an immutable list of both; readers take a reference to the current one and work on it
+ * undisturbed, changes install a new one. The write path does not take a view: it reads the current
+ * memtable's pointer inside the store's write order, and whoever switches memtables runs a barrier
+ * before it drops the old one (op_order.h).
+ *
+ * Locks: view_lock is held for pointer work only. flush_lock serialises memtable switches of the table.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include "base/lock.h"
+#include "storage/commitlog.h"
+#include "storage/memtable.h"
+#include "storage/sstable.h"
+#include "storage/store.h"
+
+/* Ranks of the storage floor: see README.md. */
+enum {
+	RANK_TABLE_FLUSH = 20,
+	RANK_STORE_TABLES = 24,
+	RANK_STORE_ORDER_BARRIER = 45,
+	RANK_TABLE_VIEW = 70,
+	RANK_STORE_WAITING = 72,
+};
+
+struct table_view {
+	atomic_uint refs;
+	uint32_t memtable_count;
+	struct memtable **memtables; /* newest first, [0] takes the writes; a reference each */
+	uint32_t sstable_count;
+	struct sstable **sstables; /* newest max timestamp first; a reference each */
+};
+
+/* A memtable on its way to disk, oldest first in the table's list. */
+struct flush {
+	struct flush *next;
+	struct table_store *table;
+	struct memtable *memtable; /* one reference */
+	/* Everything of this table at or before this position is in this memtable or an older one. */
+	struct commitlog_position upto;
+	bool is_done;
+	atomic_bool needs_retry; /* it failed; the timer submits it again */
+};
+
+struct table_stats {
+	struct histogram read_us, range_us, write_us;
+	struct histogram sstables_per_read, tombstones_per_read, live_rows_per_read;
+	atomic_ullong reads, ranges, writes, flushes;
+	atomic_ullong bytes_flushed, bytes_compacted;
+	atomic_ullong bloom_false_positives, bloom_true_positives;
+};
+
+struct table_store {
+	struct store *store; /* borrowed */
+	struct uuid id;
+	uint32_t slot;       /* in the commit log */
+	char *keyspace, *name;
+	char *directory;     /* owned; .../data/<keyspace>/<table>-<id> */
+	atomic_uint next_generation;
+	atomic_bool is_dropped;
+	atomic_bool is_auto_compaction_disabled;
+
+	_Atomic(struct table_metadata *) metadata; /* a reference; old ones live until close */
+	_Atomic(struct memtable *) current;        /* = view->memtables[0] */
+
+	struct lock view_lock;
+	struct table_view *view; /* guarded by view_lock */
+
+	struct lock flush_lock;
+	struct flush *flushes; /* oldest first; guarded by view_lock */
+	uint64_t last_switch_ns;
+	struct commitlog_position truncated_at; /* replay skips what is at or before it */
+
+	/* Compaction: SSTables that a running task works on; guarded by view_lock. */
+	struct sstable **compacting;
+	uint32_t compacting_count;
+
+	struct table_stats stats;
+};
+
+/* A reference to the current view. */
+struct table_view *table_view_acquire(struct table_store *table);
+void table_view_release(struct table_view *view);
+
+/*
+ * Install a view in which `removed` SSTables are replaced by `added` (references of `added` are
+ * taken over) and `flushed` (may be NULL) is no longer among the memtables.
+ */
+void table_view_replace(struct table_store *table, struct memtable *flushed,
+    struct sstable *const *removed, uint32_t removed_count, struct sstable *const *added,
+    uint32_t added_count);
+
+/* Open what lies in the directory, after finishing interrupted transactions. */
+int table_store_open(struct store *store, const struct table_metadata *metadata, uint32_t slot,
+    struct table_store **out, struct error *err);
+void table_store_free(struct table_store *table);
+
+/* Path of a new SSTable's files without the component: ".../nb-<generation>-big"; heap, the caller's. */
+char *table_store_new_base(struct table_store *table);
+
+/*
+ * Let a new memtable of the table's current metadata take the writes and flush the old one in the
+ * background. The caller holds no lock. -1 only when there is no memory for a memtable.
+ */
+int table_flush_begin(struct table_store *table, struct error *err);
+/* Wait until every flush that was begun so far is on disk; -1 as soon as one of them has failed. */
+int table_flush_wait(struct table_store *table, struct error *err);
+/* Submit again the flushes that failed. */
+void table_flush_retry(struct table_store *table);
+
+#endif
