@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_STORAGE_MEMTABLE_H
+#define HELENUS_STORAGE_MEMTABLE_H
+
+/*
+ * What was written to a table and is not yet in an SSTable: shards by token, so that shards one after
+ * the other are in token order; each with a lock held for pointer work only, an arena, and an index by
+ * (token, key). Rows are stored encoded (MESSAGE flavor) and immutable: a change of a row puts a new
+ * version beside the old one, whose bytes stay until the memtable is freed.
+ *
+ * Any number of threads may apply and read at once. Who switches memtables makes sure that nobody applies
+ * any more (op_order.h) before memtable_flush_iterator().
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "storage/mutation.h"
+#include "storage/read_command.h"
+
+struct memtable;
+
+/*
+ * One reference for the caller. `shards`: at least 1. `budget` (may be NULL, outlives the memtable): bytes
+ * taken are added to it as memory is taken, and subtracted when the memtable is freed. NULL without memory.
+ * The table's metadata gets a reference of its own: rows are encoded by it.
+ */
+struct memtable *memtable_new(const struct table_metadata *table, uint32_t shards,
+    atomic_ullong *budget);
+struct memtable *memtable_ref(struct memtable *memtable);
+/* The last reference frees everything. NULL is accepted. */
+void memtable_unref(struct memtable *memtable);
+
+/*
+ * Add an update; its rows are merged with what is there, atomically for readers of one partition. The update may have been
+ * made with another version of the table's metadata: columns are then matched by name and unknown ones left
+ * out. ERROR_NO_MEMORY leaves the memtable as it was or with a part of the update.
+ */
+int memtable_apply(struct memtable *memtable, const struct partition_update *update,
+    struct error *err);
+
+/*
+ * One partition: 0 and *out, NULL when it is not here. Honours slices, order, wanted columns and
+ * after_position; not limits and filters. Rows point into the memtable: the caller holds a
+ * reference until the iterator is closed and the rows are done with. A reader sees every update that was applied
+ * before memtable_read() began, and of later ones any prefix.
+ */
+int memtable_read(struct memtable *memtable, const struct read_command *command,
+    struct arena *arena, struct unfiltered_iterator **out, struct error *err);
+/* Partitions of command->range in token order; as above. */
+int memtable_scan(struct memtable *memtable, const struct read_command *command,
+    struct arena *arena, struct partition_iterator **out, struct error *err);
+/* Everything in order, for a flush: the arena's memory is bounded by the iterator itself. */
+int memtable_flush_iterator(struct memtable *memtable, struct arena *arena,
+    struct partition_iterator **out, struct error *err);
+
+const struct table_metadata *memtable_table(const struct memtable *memtable);
+bool memtable_is_empty(const struct memtable *memtable);
+uint64_t memtable_bytes(const struct memtable *memtable); /* accounted memory */
+uint64_t memtable_partition_count(const struct memtable *memtable);
+uint64_t memtable_row_count(const struct memtable *memtable);
+uint64_t memtable_operations(const struct memtable *memtable); /* updates applied */
+/* Minima over all that was applied (EncodingStats), the codec's epochs where there is nothing. */
+void memtable_encoding_stats(const struct memtable *memtable, int64_t *min_timestamp,
+    int32_t *min_local_deletion_time, int32_t *min_ttl);
+
+#endif
