@@ -208,11 +208,17 @@ histogram_bucket(const struct histogram *histogram, uint64_t value)
 void
 histogram_add(struct histogram *histogram, uint64_t value)
 {
+	histogram_add_many(histogram, value, 1);
+}
+
+void
+histogram_add_many(struct histogram *histogram, uint64_t value, uint64_t times)
+{
 	unsigned long long max = atomic_load_explicit(&histogram->max, memory_order_relaxed);
 	size_t bucket = histogram_bucket(histogram, value);
 
-	atomic_fetch_add_explicit(&histogram->buckets[bucket], 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&histogram->sum, value, memory_order_relaxed);
+	atomic_fetch_add_explicit(&histogram->buckets[bucket], times, memory_order_relaxed);
+	atomic_fetch_add_explicit(&histogram->sum, value * times, memory_order_relaxed);
 	while (value > max &&
 	    !atomic_compare_exchange_weak_explicit(
 		&histogram->max, &max, value, memory_order_relaxed, memory_order_relaxed))

@@ -26,6 +26,8 @@ void histogram_init(struct histogram *histogram, size_t bucket_count);
 /* Offsets of EstimatedHistogram.newOffsets(size, considerZeroes = false): 1,2,3,4,5,6,7,8,10,12... */
 const uint64_t *histogram_offsets(void);
 void histogram_add(struct histogram *histogram, uint64_t value);
+/* The same value `times` times, at the price of one add. */
+void histogram_add_many(struct histogram *histogram, uint64_t value, uint64_t times);
 void histogram_clear(struct histogram *histogram);
 uint64_t histogram_count(const struct histogram *histogram);
 /* Upper offset of the bucket that holds the quantile (0..1); 0 when empty; the greatest value that
