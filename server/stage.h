@@ -65,19 +65,20 @@ stage_new_simulated(const char *name, size_t queue_max, struct env *env, uint64_
 bool stage_sim_step(struct stage *stage);
 
 /* Hand over a list of `count` tasks linked by next, in order. Returns how many were taken (from the
- * front); the rest did not fit, or the stage is stopping: they still belong to the caller, which says so
- * with stage_blocked() while it holds them back. Any thread. At most one futex wake. */
-size_t stage_submit(struct stage *stage, struct task *first, size_t count);
+ * front); the others, from *rest on (NULL: none), did not fit, or the stage is stopping: they still
+ * belong to the caller, which says so with stage_blocked() while it holds them back. rest may be NULL
+ * when count is 1. Any thread. At most one futex wake. */
+size_t stage_submit(struct stage *stage, struct task *first, size_t count, struct task **rest);
 /* `delta` tasks more (or fewer) are waiting outside because the queue was full ("Blocked"). */
 void stage_blocked(struct stage *stage, int64_t delta);
 
 /*
  * Run tasks of a list on the calling thread, as one of the stage's threads: only when nothing is queued
  * and fewer than `threads` are active (Cassandra's maybeExecuteImmediately). Stops after `budget_ns`.
- * Returns how many were run; the rest is the caller's to submit. Deadlines are not looked at.
+ * Returns how many were run; those from *rest on are the caller's to submit. Deadlines are not looked at.
  */
 size_t stage_run_here(struct stage *stage, struct task *first, size_t count, uint64_t budget_ns,
-    struct worker *worker);
+    struct worker *worker, struct task **rest);
 
 /* A function as a task of its own (cold paths: the store's background work). False: stopping or full. */
 bool stage_submit_work(struct stage *stage, void (*work)(void *argument), void *argument);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_SERVER_RANKS_H
+#define HELENUS_SERVER_RANKS_H
+
+/*
+ * Ranks of the server floor's locks: a thread takes locks in rising rank only. A stage's lock is the last:
+ * anybody may submit while holding another. No lock is held while a task runs.
+ */
+enum {
+	RANK_NETWORK = 1000,
+	RANK_LOOP = 1010,
+	RANK_LIMITS = 1020,
+	RANK_STAGE = 1900,
+};
+
+#endif
