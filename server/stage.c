@@ -302,7 +302,7 @@ stage_run_list(struct stage *stage, struct worker *worker, struct task *task, si
 {
 	struct stage_run run = {0};
 	uint64_t service = atomic_load_explicit(&stage->service_ns, memory_order_relaxed);
-	size_t step = service >= STAGE_SLOW_NS ? 1 : 8;
+	size_t step = service == 0 || service >= STAGE_SLOW_NS ? 1 : 8;
 	uint64_t marked = start, flushed = start, now = start;
 	size_t since = 0;
 
@@ -453,6 +453,7 @@ stage_run_here(struct stage *stage, struct task *first, size_t count, uint64_t b
 	run = stage_run_list(
 	    stage, worker, first, count, env_monotonic_ns(stage->env), budget_ns, false);
 	worker->stage = outer;
+	*rest = run.rest;
 	histogram_add_many(&stage->queue_wait_us, 0, run.done);
 	lock_take(&stage->lock);
 	stage->active--;
