@@ -299,6 +299,18 @@ file_forget(struct file *file, uint64_t offset, uint64_t size)
 	file->files->ops->forget(file, offset, size);
 }
 
+void *
+file_map(struct file *file, uint64_t size)
+{
+	return file->files->ops->map != NULL ? file->files->ops->map(file, size) : NULL;
+}
+
+void
+file_unmap(struct file *file, void *memory, uint64_t size)
+{
+	file->files->ops->unmap(file, memory, size);
+}
+
 int
 files_read_all(
     struct files *files, const char *path, size_t size_max, struct buffer *out, struct error *err)

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -364,6 +365,27 @@ env_posix_forget(struct file *file, uint64_t offset, uint64_t size)
 	posix_fadvise(env_posix_file(file)->fd, (off_t)offset, (off_t)size, POSIX_FADV_DONTNEED);
 }
 
+static void *
+env_posix_map(struct file *file, uint64_t size)
+{
+	int fd = env_posix_file(file)->fd;
+	struct stat status;
+	void *memory;
+
+	/* A page without a block behind it would be a SIGBUS on a full disk. */
+	if (fstat(fd, &status) != 0 || (uint64_t)status.st_blocks * 512 < size)
+		return NULL;
+	memory = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void
+env_posix_unmap(struct file *file, void *memory, uint64_t size)
+{
+	(void)file;
+	munmap(memory, (size_t)size);
+}
+
 static const struct files_ops env_posix_ops = {
     .open = env_posix_open,
     .stat = env_posix_stat,
@@ -383,6 +405,8 @@ static const struct files_ops env_posix_ops = {
     .reserve = env_posix_reserve,
     .sync = env_posix_sync,
     .forget = env_posix_forget,
+    .map = env_posix_map,
+    .unmap = env_posix_unmap,
 };
 
 static void

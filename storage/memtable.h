@@ -24,8 +24,8 @@ struct memtable;
  * taken are added to it as memory is taken, and subtracted when the memtable is freed. NULL without memory.
  * The table's metadata gets a reference of its own: rows are encoded by it.
  */
-struct memtable *memtable_new(const struct table_metadata *table, uint32_t shards,
-    atomic_ullong *budget);
+struct memtable *
+memtable_new(const struct table_metadata *table, uint32_t shards, atomic_ullong *budget);
 struct memtable *memtable_ref(struct memtable *memtable);
 /* The last reference frees everything. NULL is accepted. */
 void memtable_unref(struct memtable *memtable);
@@ -35,8 +35,8 @@ void memtable_unref(struct memtable *memtable);
  * made with another version of the table's metadata: columns are then matched by name and unknown ones left
  * out. ERROR_NO_MEMORY leaves the memtable as it was or with a part of the update.
  */
-int memtable_apply(struct memtable *memtable, const struct partition_update *update,
-    struct error *err);
+int
+memtable_apply(struct memtable *memtable, const struct partition_update *update, struct error *err);
 
 /*
  * One partition: 0 and *out, NULL when it is not here. Honours slices, order, wanted columns and

@@ -55,11 +55,11 @@ struct store_options {
 	uint64_t max_mutation_bytes;
 	const char *commitlog_archive_command; /* NULL: none; %path and %name as Cassandra */
 	bool commitlog_ignore_replay_errors;
-	uint64_t memtable_bytes;            /* budget of all memtables */
-	double memtable_cleanup_threshold;  /* flush the largest at this fraction */
-	uint32_t memtable_shards;           /* 0: chosen from the cores */
+	uint64_t memtable_bytes; /* budget of all memtables */
+	double memtable_cleanup_threshold; /* flush the largest at this fraction */
+	uint32_t memtable_shards; /* 0: chosen from the cores */
 	uint64_t file_cache_bytes, key_cache_bytes, row_cache_bytes, counter_cache_bytes;
-	uint32_t column_index_bytes;        /* promoted index granularity */
+	uint32_t column_index_bytes; /* promoted index granularity */
 	uint32_t concurrent_compactors;
 	uint64_t compaction_bytes_per_second; /* 0: unlimited */
 	bool auto_snapshot, snapshot_before_compaction, incremental_backups, trickle_fsync;
@@ -128,9 +128,9 @@ int store_read(struct store *store, const struct read_command *command, struct a
 struct live_row {
 	struct slice key;
 	int64_t token;
-	bool is_new_partition;        /* first result of its partition */
+	bool is_new_partition; /* first result of its partition */
 	const struct row *static_row; /* NULL: none, or nothing live in it */
-	const struct row *row;        /* NULL: only the static row is live */
+	const struct row *row; /* NULL: only the static row is live */
 };
 struct live_reader {
 	const struct read_command *command;
@@ -141,7 +141,7 @@ struct live_reader {
 	bool has_static, has_yielded;
 	uint32_t rows_left, partition_rows_left;
 	uint64_t tombstones; /* seen so far */
-	uint64_t rows;       /* yielded so far */
+	uint64_t rows; /* yielded so far */
 	uint32_t tombstone_failure_threshold; /* 0: none; over it: ERROR_READ_FAILURE reason 1 */
 };
 /* Takes ownership of source. */
@@ -166,7 +166,7 @@ int store_truncate(struct store *store, struct table_store *table, store_truncat
     void *context, struct error *err);
 void store_set_truncated(struct table_store *table, struct commitlog_position position);
 /* Hard-link the table's SSTables (after a flush) into snapshots/<tag>. ephemeral tags unsupported. */
-int store_snapshot(struct store *store, struct table_store *table, const char *tag,
-    struct error *err);
+int
+store_snapshot(struct store *store, struct table_store *table, const char *tag, struct error *err);
 
 #endif

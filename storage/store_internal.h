@@ -12,21 +12,24 @@ struct store {
 	struct store_options options; /* strings owned */
 	struct env *env;
 	struct store_executor executor;
-	struct op_order order;        /* the write order */
+	struct op_order order; /* the write order */
 	struct commitlog *commitlog;
-	struct chunk_cache *chunk_cache;
-	struct key_cache *key_cache;
+	struct sstable_context sstables; /* its caches are owned */
 	atomic_int state;
 
 	/* Guarded by tables_lock for writers; readers go through table_metadata.user. */
 	struct lock tables_lock;
 	struct table_store **tables; /* by slot; NULL: free */
-	uint32_t table_capacity;
+	uint32_t table_count, table_capacity;
 	struct schema *schema; /* a reference */
+	struct table_metadata **old_metadata; /* of altered tables; a reference each */
+	uint32_t old_metadata_count;
 
 	/* Bytes of all memtables, the ones being flushed included. */
 	atomic_ullong memtable_bytes;
 	atomic_ullong flushing_bytes;
+	uint64_t relieve_bytes; /* at this a flush is begun; constant */
+	atomic_bool is_relieving;
 
 	/* Why writes are refused for now (disk full while flushing), guarded by waiting_lock. */
 	struct lock waiting_lock;

@@ -35,7 +35,7 @@ struct table_view {
 	uint32_t memtable_count;
 	struct memtable **memtables; /* newest first, [0] takes the writes; a reference each */
 	uint32_t sstable_count;
-	struct sstable **sstables; /* newest max timestamp first; a reference each */
+	struct sstable **sstables; /* newest file first; a reference each */
 };
 
 /* A memtable on its way to disk, oldest first in the table's list. */
@@ -60,15 +60,15 @@ struct table_stats {
 struct table_store {
 	struct store *store; /* borrowed */
 	struct uuid id;
-	uint32_t slot;       /* in the commit log */
+	uint32_t slot; /* in the commit log */
 	char *keyspace, *name;
-	char *directory;     /* owned; .../data/<keyspace>/<table>-<id> */
-	atomic_uint next_generation;
+	char *directory; /* owned; .../data/<keyspace>/<table>-<id> */
+	atomic_ullong next_generation;
 	atomic_bool is_dropped;
 	atomic_bool is_auto_compaction_disabled;
 
 	_Atomic(struct table_metadata *) metadata; /* a reference; old ones live until close */
-	_Atomic(struct memtable *) current;        /* = view->memtables[0] */
+	_Atomic(struct memtable *) current; /* = view->memtables[0] */
 
 	struct lock view_lock;
 	struct table_view *view; /* guarded by view_lock */
@@ -102,8 +102,12 @@ int table_store_open(struct store *store, const struct table_metadata *metadata,
     struct table_store **out, struct error *err);
 void table_store_free(struct table_store *table);
 
-/* Path of a new SSTable's files without the component: ".../nb-<generation>-big"; heap, the caller's. */
-char *table_store_new_base(struct table_store *table);
+/* Name for a new SSTable of this table; borrows the table's directory. */
+struct sstable_descriptor table_store_new_descriptor(struct table_store *table);
+/* Path of an SSTable's files without the component, ".../nb-<id>-big"; heap, the caller's. */
+char *sstable_base_path(const struct sstable_descriptor *descriptor);
+/* Bytes of the memtable that takes the writes. */
+uint64_t table_store_memtable_bytes(struct table_store *table);
 
 /*
  * Let a new memtable of the table's current metadata take the writes and flush the old one in the
