@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "storage/row.h"
+
+/*
+ * The terminators stand around the separators 3F (null) and 40 (value) of a further component, so that
+ * a bound that is a prefix sorts before or after everything that begins with it.
+ */
+enum {
+	POSITION_STATIC = 0x00,
+	POSITION_BEFORE = 0x20,
+	POSITION_ROW = 0x38,
+	POSITION_AFTER = 0x60,
+};
+
+static uint8_t
+position_terminator(enum bound_kind kind)
+{
+	switch (kind) {
+	case BOUND_EXCL_END:
+	case BOUND_INCL_START:
+	case BOUND_EXCL_END_INCL_START:
+		return POSITION_BEFORE;
+	case BOUND_INCL_END:
+	case BOUND_EXCL_START:
+	case BOUND_INCL_END_EXCL_START:
+		return POSITION_AFTER;
+	case BOUND_STATIC_CLUSTERING:
+		return POSITION_STATIC;
+	case BOUND_CLUSTERING:
+		break;
+	}
+	return POSITION_ROW;
+}
+
+void
+position_encode(const struct table_metadata *table, enum bound_kind kind,
+    const struct slice *values, uint32_t count, struct buffer *out)
+{
+	if (kind != BOUND_STATIC_CLUSTERING && count != 0)
+		table_clustering_to_comparable(table, values, count, out);
+	buffer_put_u8(out, position_terminator(kind));
+}
+
+struct slice
+position_make(const struct table_metadata *table, enum bound_kind kind, const struct slice *values,
+    uint32_t count, struct arena *arena)
+{
+	size_t room = 16; /* the terminator, and what a reserve may ask beyond its need */
+	struct buffer buffer = {0};
+	uint8_t *memory;
+
+	if (count > table->clustering_count)
+		count = table->clustering_count;
+	for (uint32_t i = 0; i < count; i++) {
+		room++;
+		if (!slice_is_null(values[i]))
+			room += type_comparable_size_max(table->clustering[i].type, values[i]);
+	}
+	memory = arena_alloc_bytes(arena, room);
+	if (memory == NULL)
+		return slice_null;
+
+	/* A buffer over arena memory that is surely large enough: it never grows, so never reallocs. */
+	buffer.data = memory;
+	buffer.capacity = room;
+	position_encode(table, kind, values, count, &buffer);
+	if (arena->at == memory + room)
+		arena->at = memory + buffer.size; /* give back what the estimate was too much */
+	return slice_of(memory, buffer.size);
+}
