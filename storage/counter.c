@@ -36,7 +36,7 @@ counter_cursor_init(struct counter_cursor *cursor, struct slice context)
 	cursor->shard = cursor->header_end;
 	cursor->end = cursor->shard +
 	    (size_t)(context.data + context.size - cursor->shard) / COUNTER_SHARD_SIZE *
-	        COUNTER_SHARD_SIZE;
+		COUNTER_SHARD_SIZE;
 }
 
 static bool
@@ -52,8 +52,8 @@ counter_cursor_next(struct counter_cursor *cursor, struct counter_shard *out)
 		uint16_t entry = load_u16(cursor->header);
 
 		if ((uint16_t)(entry & ~COUNTER_GLOBAL_BIT) == (uint16_t)cursor->index) {
-			out->kind = entry & COUNTER_GLOBAL_BIT ? COUNTER_SHARD_GLOBAL
-							       : COUNTER_SHARD_LOCAL;
+			out->kind =
+			    entry & COUNTER_GLOBAL_BIT ? COUNTER_SHARD_GLOBAL : COUNTER_SHARD_LOCAL;
 			cursor->header += 2;
 		}
 	}
@@ -248,8 +248,8 @@ counter_validate(struct slice context, struct error *err)
 
 	counter_cursor_init(&cursor, context);
 	if (cursor.header == NULL)
-		return error_set(err, ERROR_CORRUPT, "counter context of %zu bytes: its header does not fit",
-		    context.size);
+		return error_set(err, ERROR_CORRUPT,
+		    "counter context of %zu bytes: its header does not fit", context.size);
 	if (cursor.end != context.data + context.size)
 		return error_set(err, ERROR_CORRUPT,
 		    "counter context of %zu bytes: not a whole number of shards", context.size);

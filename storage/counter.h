@@ -36,8 +36,8 @@ struct slice counter_make_update(int64_t delta, struct arena *arena);
 int64_t counter_update_delta(struct slice context);
 
 /* A context of one global shard (createGlobal): what a leader writes. Null slice without memory. */
-struct slice counter_make_global(const struct uuid *id, int64_t clock, int64_t count,
-    struct arena *arena);
+struct slice
+counter_make_global(const struct uuid *id, int64_t clock, int64_t count, struct arena *arena);
 
 /* Both contexts in one. Returns an argument's bytes where they are the result. A context that does not
  * hold to the format counts as empty. Null slice without memory. */

@@ -186,7 +186,7 @@ row_merge_cell(struct row_cursor *cursors, size_t count, const struct column_met
 			continue;
 		if (least == NULL ||
 		    (column->is_complex &&
-		        row_compare_paths(column, cursors[i].cell->path, least->path) < 0))
+			row_compare_paths(column, cursors[i].cell->path, least->path) < 0))
 			least = cursors[i].cell;
 	}
 	if (least == NULL)
@@ -244,8 +244,8 @@ row_merge_column(struct row_cursor *cursors, size_t count, const struct column_m
 
 /* Liveness and deletion of the row; returns the deletion that covers its cells. */
 static struct deletion
-row_merge_infos(const struct row *const *versions, size_t count, struct deletion active,
-    struct row *out)
+row_merge_infos(
+    const struct row *const *versions, size_t count, struct deletion active, struct row *out)
 {
 	struct liveness liveness = versions[0]->liveness;
 	struct deletion deletion = versions[0]->deletion;

@@ -47,7 +47,7 @@ deletion_supersedes(struct deletion a, struct deletion b)
 {
 	return a.marked_for_delete_at > b.marked_for_delete_at ||
 	    (a.marked_for_delete_at == b.marked_for_delete_at &&
-	        a.local_deletion_time > b.local_deletion_time);
+		a.local_deletion_time > b.local_deletion_time);
 }
 
 /* Primary key liveness of a row (LivenessInfo). timestamp == TIMESTAMP_NONE: no liveness. */
@@ -94,15 +94,17 @@ struct complex_deletion {
 
 struct row {
 	bool is_static;
-	uint32_t clustering_count;      /* 0 for a static row or a table without clustering */
-	const struct slice *clustering; /* clustering_count values; a null slice is a null component */
-	struct slice position;          /* memcmp-comparable; null when not computed yet */
+	uint32_t clustering_count; /* 0 for a static row or a table without clustering */
+	const struct slice
+	    *clustering; /* clustering_count values; a null slice is a null component */
+	struct slice position; /* memcmp-comparable; null when not computed yet */
 	struct liveness liveness;
 	struct deletion deletion; /* of the row; DELETION_LIVE when none */
 	uint32_t complex_deletion_count;
 	const struct complex_deletion *complex_deletions; /* in column order */
 	uint32_t cell_count;
-	const struct cell *cells; /* in column order (simple before complex, by name), then path order */
+	const struct cell
+	    *cells; /* in column order (simple before complex, by name), then path order */
 };
 
 /* No liveness, no deletion, no cell, no complex deletion. */
@@ -128,8 +130,8 @@ int row_merge(const struct row *const *versions, size_t count, struct deletion a
  * tombstones, expired cells and expired liveness removed, deletions removed. Sets *has_live. Cells
  * whose ttl passed count as tombstones in *tombstone_count (may be NULL).
  */
-int row_live_view(const struct row *row, int64_t now_seconds, struct arena *arena,
-    struct row *out, bool *has_live, uint32_t *tombstone_count, struct error *err);
+int row_live_view(const struct row *row, int64_t now_seconds, struct arena *arena, struct row *out,
+    bool *has_live, uint32_t *tombstone_count, struct error *err);
 
 /* ---- positions in a partition ------------------------------------------------------------ */
 
@@ -167,7 +169,7 @@ struct marker {
 	const struct slice *clustering;
 	struct slice position;
 	struct deletion close; /* kinds that close a range: deletion that ends here */
-	struct deletion open;  /* kinds that open a range: deletion that begins here */
+	struct deletion open; /* kinds that open a range: deletion that begins here */
 };
 
 static inline bool
@@ -196,7 +198,7 @@ bound_closes(enum bound_kind kind)
 struct row_codec {
 	const struct table_metadata *table; /* clustering types come from here */
 	uint32_t static_count, regular_count;
-	const struct column_metadata *statics;  /* Columns order, with the types as encoded */
+	const struct column_metadata *statics; /* Columns order, with the types as encoded */
 	const struct column_metadata *regulars; /* Columns order */
 	/*
 	 * What decoded cells point to, parallel to the above; NULL: the columns themselves. An entry that
@@ -225,8 +227,8 @@ void row_codec_init(struct row_codec *codec, const struct table_metadata *table)
  * and leave out what was dropped. Needs nothing but a few pointers from `arena`, which must live as
  * long as the codec. -1 without memory. Called once per SSTable and version of the table.
  */
-int row_codec_bind(struct row_codec *codec, const struct table_metadata *table,
-    struct arena *arena, struct error *err);
+int row_codec_bind(struct row_codec *codec, const struct table_metadata *table, struct arena *arena,
+    struct error *err);
 
 enum row_codec_flavor {
 	ROW_CODEC_SSTABLE, /* with row size and previous size, as in Data.db */

@@ -51,9 +51,9 @@ row_codec_bind(struct row_codec *codec, const struct table_metadata *table, stru
     struct error *err)
 {
 	if (row_codec_bind_columns(codec->statics, codec->static_count, table, arena,
-	        &codec->static_targets, &codec->static_dropped_us) != 0 ||
+		&codec->static_targets, &codec->static_dropped_us) != 0 ||
 	    row_codec_bind_columns(codec->regulars, codec->regular_count, table, arena,
-	        &codec->regular_targets, &codec->regular_dropped_us) != 0)
+		&codec->regular_targets, &codec->regular_dropped_us) != 0)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for the columns of a row codec");
 	codec->table = table;
 	return 0;
@@ -121,8 +121,8 @@ clustering_size_max(const struct slice *values, uint32_t count)
 }
 
 static uint8_t *
-clustering_put(const struct table_metadata *table, const struct slice *values, uint32_t count,
-    uint8_t *at)
+clustering_put(
+    const struct table_metadata *table, const struct slice *values, uint32_t count, uint8_t *at)
 {
 	for (uint32_t from = 0; from < count; from += 32) {
 		uint32_t to = count - from > 32 ? from + 32 : count;
@@ -149,7 +149,8 @@ clustering_encode(const struct table_metadata *table, const struct slice *values
 {
 	if (!buffer_reserve(out, clustering_size_max(values, count)))
 		return;
-	out->size = (size_t)(clustering_put(table, values, count, out->data + out->size) - out->data);
+	out->size =
+	    (size_t)(clustering_put(table, values, count, out->data + out->size) - out->data);
 }
 
 /* ---- the columns of a row, one group of cells at a time ---------------------------------------- */
@@ -230,7 +231,7 @@ row_groups_next(struct row_groups *groups)
 		groups->first = groups->cell;
 		while (groups->cell != groups->cell_end &&
 		    (groups->cell->column == column ||
-		        row_codec_compare_columns(groups->cell->column, column) == 0))
+			row_codec_compare_columns(groups->cell->column, column) == 0))
 			groups->cell++;
 		groups->cell_count = (uint32_t)(groups->cell - groups->first);
 		groups->complex_deletion = DELETION_LIVE;
@@ -284,8 +285,8 @@ row_summarise(const struct row_codec *codec, const struct row *row, struct row_s
 
 /* Columns.Serializer.serializeLargeSubset: indexes of what is there, or of what is not. */
 static uint8_t *
-row_put_large_subset(const struct row_codec *codec, const struct row *row, uint32_t present,
-    uint8_t *at)
+row_put_large_subset(
+    const struct row_codec *codec, const struct row *row, uint32_t present, uint8_t *at)
 {
 	struct row_groups groups;
 	uint32_t next = 0;
@@ -324,8 +325,7 @@ row_put_cell(const struct row_codec *codec, const struct row *row,
 		flags |= CELL_IS_DELETED;
 	else if (is_expiring)
 		flags |= CELL_IS_EXPIRING;
-	if (row->liveness.timestamp != TIMESTAMP_NONE &&
-	    cell->timestamp == row->liveness.timestamp)
+	if (row->liveness.timestamp != TIMESTAMP_NONE && cell->timestamp == row->liveness.timestamp)
 		flags |= CELL_USE_ROW_TIMESTAMP;
 	if (is_expiring && row->liveness.timestamp != TIMESTAMP_NONE &&
 	    row->liveness.ttl == cell->ttl &&
@@ -454,8 +454,8 @@ marker_encode(const struct row_codec *codec, enum row_codec_flavor flavor,
 	uint8_t body[4 * VINT_SIZE_MAX], *end = body, *at;
 
 	if (!buffer_reserve(out,
-	        4 + 6 * VINT_SIZE_MAX +
-	            clustering_size_max(marker->clustering, marker->clustering_count)))
+		4 + 6 * VINT_SIZE_MAX +
+		    clustering_size_max(marker->clustering, marker->clustering_count)))
 		return;
 	at = out->data + out->size;
 	*at++ = ROW_IS_MARKER;

@@ -28,8 +28,7 @@ row_get_deletion(const struct row_codec *codec, struct reader *reader)
 	struct deletion deletion;
 
 	deletion.marked_for_delete_at = row_get_timestamp(codec, reader);
-	deletion.local_deletion_time =
-	    row_get_int_delta(reader, codec->min_local_deletion_time);
+	deletion.local_deletion_time = row_get_int_delta(reader, codec->min_local_deletion_time);
 	return deletion;
 }
 
@@ -305,8 +304,8 @@ row_get_complex(struct row_decoder *decoder, uint32_t index, const struct column
 		if (target != NULL && !deletion_is_live(deletion) &&
 		    deletion.marked_for_delete_at > dropped_us) {
 			if (decoder->deletions == NULL)
-				decoder->deletions = arena_alloc(decoder->arena,
-				    columns_left * sizeof(*decoder->deletions));
+				decoder->deletions = arena_alloc(
+				    decoder->arena, columns_left * sizeof(*decoder->deletions));
 			if (decoder->deletions == NULL)
 				return error_set(err, ERROR_NO_MEMORY, "no memory for a deletion");
 			decoder->deletions[decoder->deletion_count++] =
@@ -317,7 +316,8 @@ row_get_complex(struct row_decoder *decoder, uint32_t index, const struct column
 	/* A cell takes at least a byte of flags and one of path. */
 	if (count > reader_left(reader) / 2)
 		return error_set(err, ERROR_CORRUPT,
-		    "a column claims %llu cells, more than there is data", (unsigned long long)count);
+		    "a column claims %llu cells, more than there is data",
+		    (unsigned long long)count);
 	if (target == NULL) {
 		while (count-- != 0 && !reader->is_failed)
 			row_skip_cell(decoder, column);
@@ -397,7 +397,7 @@ row_get_body(struct row_decoder *decoder, uint8_t flags, struct error *err)
 		deletion = row_get_deletion(codec, reader);
 	decoder->has_complex_deletion = (flags & ROW_HAS_COMPLEX_DELETION) != 0;
 	if (row_get_subset(&subset, reader, decoder->column_count,
-	        (flags & ROW_HAS_ALL_COLUMNS) != 0, decoder->arena, err) != 0 ||
+		(flags & ROW_HAS_ALL_COLUMNS) != 0, decoder->arena, err) != 0 ||
 	    row_get_columns(decoder, &subset, err) != 0)
 		return -1;
 	if (row == NULL)
@@ -429,11 +429,11 @@ row_check_flags(uint8_t flags, uint8_t extended, bool is_static, struct error *e
 	if (flags & UNFILTERED_END_OF_PARTITION ||
 	    (extended & ~(ROW_EXTENDED_IS_STATIC | ROW_EXTENDED_HAS_SHADOWABLE_DELETION)) != 0 ||
 	    ((flags & ROW_HAS_TTL) != 0 && (flags & ROW_HAS_TIMESTAMP) == 0))
-		return error_set(err, ERROR_CORRUPT, "unknown flags %02x %02x of a row", flags,
-		    extended);
+		return error_set(
+		    err, ERROR_CORRUPT, "unknown flags %02x %02x of a row", flags, extended);
 	if (((extended & ROW_EXTENDED_IS_STATIC) != 0) != is_static)
-		return error_set(err, ERROR_CORRUPT, is_static ? "a static row is missing"
-							       : "a static row among the rows");
+		return error_set(err, ERROR_CORRUPT,
+		    is_static ? "a static row is missing" : "a static row among the rows");
 	return 0;
 }
 
@@ -465,7 +465,7 @@ row_decode(const struct row_codec *codec, enum row_codec_flavor flavor, struct r
 	if (!is_static && codec->table->clustering_count != 0) {
 		row->clustering_count = codec->table->clustering_count;
 		if (clustering_decode(codec->table, reader, row->clustering_count, arena,
-		        &row->clustering, err) != 0)
+			&row->clustering, err) != 0)
 			return -1;
 	}
 	if (flavor == ROW_CODEC_SSTABLE) {
@@ -475,8 +475,8 @@ row_decode(const struct row_codec *codec, enum row_codec_flavor flavor, struct r
 	if (row_get_body(&decoder, flags, err) != 0)
 		return -1;
 	if (flavor == ROW_CODEC_SSTABLE && reader_left(&body) != 0)
-		return error_set(err, ERROR_CORRUPT, "a row is %zu bytes shorter than its size says",
-		    reader_left(&body));
+		return error_set(err, ERROR_CORRUPT,
+		    "a row is %zu bytes shorter than its size says", reader_left(&body));
 	return 0;
 }
 
@@ -505,7 +505,7 @@ marker_decode(const struct row_codec *codec, enum row_codec_flavor flavor, struc
 
 	if (marker_get_head(codec, reader, &marker->kind, &marker->clustering_count, err) != 0 ||
 	    clustering_decode(codec->table, reader, marker->clustering_count, arena,
-	        &marker->clustering, err) != 0)
+		&marker->clustering, err) != 0)
 		return -1;
 	if (flavor == ROW_CODEC_SSTABLE) {
 		body = row_cut_body(reader);
@@ -564,8 +564,8 @@ row_skip_body(const struct row_codec *codec, struct reader *reader, bool is_stat
 }
 
 int
-unfiltered_skip(const struct row_codec *codec, enum row_codec_flavor flavor,
-    struct reader *reader, bool is_static, enum unfiltered_kind *kind, struct error *err)
+unfiltered_skip(const struct row_codec *codec, enum row_codec_flavor flavor, struct reader *reader,
+    bool is_static, enum unfiltered_kind *kind, struct error *err)
 {
 	uint8_t flags = reader_u8(reader), extended = 0;
 	enum bound_kind bound;
