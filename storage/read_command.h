@@ -34,7 +34,7 @@ enum filter_operator {
 struct filter_expression {
 	const struct column_metadata *column;
 	enum filter_operator operator;
-	struct slice value;          /* operand; the list of IN values is in `values` */
+	struct slice value;          /* operand (LIKE: with its %); IN has `values` */
 	struct slice map_key;        /* FILTER_MAP_EQ: column[map_key] = value */
 	uint32_t value_count;
 	const struct slice *values;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_STORAGE_MERGE_H
+#define HELENUS_STORAGE_MERGE_H
+
+/*
+ * Small tools for streams of unfiltereds, shared by the merge (unfiltered.h), the purge, the memtable and
+ * the SSTable reader. Pure functions.
+ */
+#include "storage/unfiltered.h"
+
+/* Compute the position of a row or marker where it is null, into `arena`. -1 without memory. */
+int unfiltered_set_position(const struct table_metadata *table, struct unfiltered *unfiltered,
+    struct arena *arena, struct error *err);
+
+/*
+ * The marker at `at`'s place (its values, and whether it stands before or after the rows there) between
+ * the deletion `below` and the one `above` it in clustering order; not both DELETION_LIVE.
+ */
+void marker_between(
+    struct marker *marker, struct deletion below, struct deletion above, const struct marker *at);
+
+#endif
