@@ -162,6 +162,10 @@ envelope_check_header(
 
 	if (!is_beta && envelope_check_version(decoder, header, error) != 0)
 		return -1;
+	if (header->version >= 5 && header->length > INT32_MAX)
+		return error_set(error, ERROR_PROTOCOL,
+		    "Invalid value for envelope header body length field: %" PRId32,
+		    (int32_t)header->length);
 	if (!opcode_is_known(header->opcode))
 		return error_set(error, ERROR_PROTOCOL, "Unknown opcode %d", header->opcode);
 	if (opcode_is_request(header->opcode) == header->is_response)

@@ -158,8 +158,11 @@ response_put_prepared(struct buffer *buffer, uint8_t version, const struct prepa
 	buffer_put_u32(buffer, flags);
 	buffer_put_u32(buffer, info->markers.column_count);
 	if (version >= 4) {
-		buffer_put_u32(buffer, info->key_index_count);
-		for (uint32_t i = 0; i < info->key_index_count; i++)
+		/* A statement on several tables has no key that a client could route by. */
+		uint32_t count = (flags & ROWS_GLOBAL_TABLES_SPEC) != 0 ? info->key_index_count : 0;
+
+		buffer_put_u32(buffer, count);
+		for (uint32_t i = 0; i < count; i++)
 			buffer_put_u16(buffer, info->key_indexes[i]);
 	}
 	response_put_metadata(buffer, version, flags, &info->markers);
@@ -185,9 +188,7 @@ response_metadata_id(const struct column_spec *columns, uint32_t column_count, u
 		buffer_put_slice(&digest, columns[i].name);
 		buffer_put_u8(&digest, 0);
 		type_print_class(columns[i].type, &digest);
-		buffer_put_u8(&digest, 0);
-		buffer_put_u8(&digest, 0);
-		buffer_put_u8(&digest, 0);
+		buffer_put_u16(&digest, 0);
 	}
 	md5(digest.size > 0 ? buffer_slice(&digest) : slice_empty, id);
 	buffer_fini(&digest);

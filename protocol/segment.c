@@ -119,10 +119,14 @@ segment_load_header(const struct segment_decoder *decoder, const uint8_t *at,
 	size_t size = segment_header_size(decoder->compression) - SEGMENT_CRC24_SIZE;
 	uint64_t bits = segment_load_le(at, size);
 
-	if (crc24(bits, size) != segment_load_le(at + size, SEGMENT_CRC24_SIZE))
+	uint32_t read = (uint32_t)segment_load_le(at + size, SEGMENT_CRC24_SIZE);
+	uint32_t computed = crc24(bits, size);
+
+	if (read != computed)
 		return error_set(error, ERROR_PROTOCOL,
-		    "Error decoding CQL frame: unrecoverable CRC mismatch detected in frame "
-		    "header");
+		    "Connection invalid, unrecoverable CRC mismatch detected in frame header. Read "
+		    "%" PRIu32 ", Computed %" PRIu32,
+		    read, computed);
 	out->wire_size = bits & SEGMENT_LENGTH_MASK;
 	bits >>= SEGMENT_LENGTH_BITS;
 	out->plain_size = 0;
@@ -132,6 +136,21 @@ segment_load_header(const struct segment_decoder *decoder, const uint8_t *at,
 	}
 	out->is_self_contained = (bits & 1) != 0;
 	return 0;
+}
+
+/* The CRC32 stands behind the payload. */
+static int
+segment_check_payload(struct slice wire, struct error *error)
+{
+	uint32_t read = (uint32_t)segment_load_le(wire.data + wire.size, SEGMENT_TRAILER_SIZE);
+	uint32_t computed = segment_crc32_update(segment_crc32_init(), wire);
+
+	if (read == computed)
+		return 0;
+	return error_set(error, ERROR_PROTOCOL,
+	    "Connection invalid, unrecoverable CRC mismatch detected in frame body. Read %" PRIu32
+	    ", Computed %" PRIu32,
+	    read, computed);
 }
 
 /* Decompress into decoder->plain. The length is at most SEGMENT_PAYLOAD_MAX: no bombs here. */
@@ -177,8 +196,8 @@ segment_refuse_partial(
 {
 	*header = decoder->skipped;
 	error_set(error, ERROR_INVALID,
-	    "Request is too big: length %" PRIu64 " exceeds maximum allowed length %" PRIu32 ".",
-	    (uint64_t)header->length + ENVELOPE_HEADER_SIZE, decoder->frame_size_max);
+	    "CQL Message of size %" PRIu32 " bytes exceeds allowed maximum of %" PRIu32 " bytes",
+	    header->length, decoder->frame_size_max);
 	return SEGMENT_TOO_BIG;
 }
 
@@ -269,13 +288,8 @@ segment_decode(struct segment_decoder *decoder, struct slice run, size_t *consum
 		if (run.size < total)
 			return SEGMENT_MORE;
 		wire = slice_of(run.data + header_size, segment.wire_size);
-		if (segment_crc32_update(segment_crc32_init(), wire) !=
-		    segment_load_le(wire.data + wire.size, SEGMENT_TRAILER_SIZE)) {
-			error_set(error, ERROR_PROTOCOL,
-			    "Error decoding CQL frame: unrecoverable CRC mismatch detected in "
-			    "frame body");
+		if (segment_check_payload(wire, error) != 0)
 			return SEGMENT_BAD;
-		}
 		plain = wire;
 		if (segment.plain_size != 0 &&
 		    segment_decompress(decoder, wire, segment.plain_size, &plain, error) != 0)
