@@ -45,7 +45,8 @@ enum type_kind {
 	TYPE_UUID,
 	TYPE_VARINT,
 	/* From here on a type has parameters or a name. */
-	TYPE_LIST, /* params[0] */
+	TYPE_NATIVE_COUNT,
+	TYPE_LIST = TYPE_NATIVE_COUNT, /* params[0] */
 	TYPE_SET, /* params[0] */
 	TYPE_MAP, /* params[0] key, params[1] value */
 	TYPE_TUPLE, /* params[0..param_count) */
@@ -55,8 +56,6 @@ enum type_kind {
 	TYPE_COMPOSITE, /* params[]; CompositeType: a composite partition key as SSTables name it */
 	TYPE_CUSTOM, /* class_name; compared as bytes */
 };
-
-enum { TYPE_NATIVE_COUNT = TYPE_LIST };
 
 struct type {
 	enum type_kind kind;
@@ -230,12 +229,10 @@ int type_compare(const struct type *type, struct slice a, struct slice b);
  *
  *   text, ascii, blob, inet, custom   00 -> 00 FF, end 00 00
  *   boolean                           empty 00, false 01, true 02
- *   tinyint, smallint, date, time     fixed bytes, sign bit flipped where signed
- *   int, bigint, timestamp, float,
- *   double, uuid, timeuuid            empty 00, else 01 and fixed bytes in order
+ *   every type of a fixed form        empty 00, else 01 and fixed bytes in order (sign flipped)
  *   varint                            empty 00, else sign and length, minimal bytes
  *   decimal                           empty 00, else sign, exponent, decimal digits
- *   list, set, map, tuple, udt        element: 02 and form, null 01; end 00
+ *   list, set, map, tuple, udt        empty 00, else 01, elements (02 and form, null 01), end 00
  *   reversed                          every byte inverted
  *
  * A value that is not valid has a form too (its order is then unspecified). Memory failures stay in
@@ -276,7 +273,7 @@ int32_t type_collection_size(struct slice value);
 struct slice type_pack(
     const struct type *type, const struct slice *elements, uint32_t count, struct arena *arena);
 /* Sort the elements of a set (width 1) or the pairs of a map (width 2) by their first member and
- * drop doubles, the last one wins. Returns the new count (elements or pairs). */
+ * drop doubles (the first key, the last value stays). Returns the new count (elements or pairs). */
 uint32_t type_sort_elements(
     const struct type *element_type, struct slice *elements, uint32_t count, uint32_t width);
 
