@@ -98,8 +98,8 @@ uuid_ticks_of_unix_us(int64_t unix_us)
 int64_t
 uuid_unix_ms(const struct uuid *uuid)
 {
-	int64_t ticks = (int64_t)(uuid_ticks(uuid) - uuid_epoch_ticks);
+	int64_t unix_us = (int64_t)(uuid_ticks(uuid) / 10) - (int64_t)(uuid_epoch_ticks / 10);
 
-	/* Java divides towards zero here (UUIDGen.getAdjustedTimestamp is (t + offset) / 10000). */
-	return ticks / 10000;
+	/* Towards zero, as TimeUUID.unix(MILLISECONDS) does. */
+	return unix_us / 1000;
 }
