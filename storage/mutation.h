@@ -40,8 +40,8 @@ struct mutation {
 };
 
 /*
- * Encoded form, big-endian: vint number of updates; each: 16 bytes table id, flags, vint key length, key,
- * the columns of the update (so that a reader with a newer schema can decode), partition deletion, static
+ * Encoded form, big-endian: vint number of updates; each: size, 16 bytes table id, flags, vint key length,
+ * key, the columns of the update (so that a reader with a newer schema can decode), partition deletion, static
  * row, vint counts, rows and tombstones in the MESSAGE flavor. Self-describing: needs the schema only for types.
  */
 void mutation_encode(const struct mutation *mutation, struct buffer *out);

@@ -9,11 +9,10 @@ row_is_empty(const struct row *row)
 	    row->liveness.timestamp == TIMESTAMP_NONE && deletion_is_live(row->deletion);
 }
 
-/* Order of columns in a row, also between versions of a table: simple before complex, then by name. */
-static int
-row_compare_columns(const struct column_metadata *a, const struct column_metadata *b)
+int
+column_order(const struct column_metadata *a, const struct column_metadata *b)
 {
-	if (a == b)
+	if (a == b || (a->name.data == b->name.data && a->is_complex == b->is_complex))
 		return 0;
 	if (a->is_complex != b->is_complex)
 		return a->is_complex ? 1 : -1;
@@ -29,6 +28,16 @@ row_compare_paths(const struct column_metadata *column, struct slice a, struct s
 		return 0;
 	type = type_cell_path(column->type);
 	return type != NULL ? type_compare(type, a, b) : slice_compare(a, b);
+}
+
+int
+cell_order(const struct cell *a, const struct cell *b)
+{
+	int order = column_order(a->column, b->column);
+
+	if (order != 0 || !a->column->is_complex)
+		return order;
+	return row_compare_paths(a->column, a->path, b->path);
 }
 
 static inline bool
@@ -98,9 +107,8 @@ cell_is_counter(const struct cell *cell)
 	return cell->column->type->kind == TYPE_COUNTER && !cell_is_tombstone(cell);
 }
 
-/* Merge `next` into *into: Cells.reconcile, resolveCounter. */
-static int
-row_reconcile(struct cell *into, const struct cell *next, struct arena *arena, struct error *err)
+int
+cell_merge(struct cell *into, const struct cell *next, struct arena *arena, struct error *err)
 {
 	struct slice merged;
 
@@ -147,10 +155,10 @@ row_next_column(const struct row_cursor *cursors, size_t count)
 		const struct row_cursor *cursor = &cursors[i];
 
 		if (cursor->cell != cursor->cell_end &&
-		    (least == NULL || row_compare_columns(cursor->cell->column, least) < 0))
+		    (least == NULL || column_order(cursor->cell->column, least) < 0))
 			least = cursor->cell->column;
 		if (cursor->deletion != cursor->deletion_end &&
-		    (least == NULL || row_compare_columns(cursor->deletion->column, least) < 0))
+		    (least == NULL || column_order(cursor->deletion->column, least) < 0))
 			least = cursor->deletion->column;
 	}
 	return least;
@@ -160,7 +168,7 @@ static bool
 row_cursor_is_at(const struct row_cursor *cursor, const struct column_metadata *column)
 {
 	return cursor->cell != cursor->cell_end &&
-	    row_compare_columns(cursor->cell->column, column) == 0;
+	    column_order(cursor->cell->column, column) == 0;
 }
 
 /* Output of a merge. */
@@ -203,7 +211,7 @@ row_merge_cell(struct row_cursor *cursors, size_t count, const struct column_met
 			continue;
 		if (!has_cell)
 			*into = *cell;
-		else if (row_reconcile(into, cell, arena, err) != 0)
+		else if (cell_merge(into, cell, arena, err) != 0)
 			return -1;
 		has_cell = true;
 	}
@@ -225,7 +233,7 @@ row_merge_column(struct row_cursor *cursors, size_t count, const struct column_m
 		struct row_cursor *cursor = &cursors[i];
 
 		while (cursor->deletion != cursor->deletion_end &&
-		    row_compare_columns(cursor->deletion->column, column) == 0) {
+		    column_order(cursor->deletion->column, column) == 0) {
 			if (deletion_supersedes(cursor->deletion->deletion, complex))
 				complex = cursor->deletion->deletion;
 			cursor->deletion++;

@@ -117,6 +117,17 @@ bool row_is_empty(const struct row *row);
 const struct cell *cell_reconcile(const struct cell *a, const struct cell *b);
 
 /*
+ * Order of columns in a row, for columns of any version of a table: simple before complex, then by the
+ * bytes of the name. Order of the cells of a row: by column, then path. <0, 0, >0.
+ */
+int column_order(const struct column_metadata *a, const struct column_metadata *b);
+int cell_order(const struct cell *a, const struct cell *b);
+
+/* Merge `next`, a cell of the same column and path, into *into (Cells.reconcile): counters too, whose
+ * merged context comes from `arena`. -1 without memory. */
+int cell_merge(struct cell *into, const struct cell *next, struct arena *arena, struct error *err);
+
+/*
  * Merge `count` versions of one row (same clustering, or all static) into *out, everything that
  * `active` (partition or range deletion over the row) or the merged row deletion covers dropped, as
  * Rows.merge does: tombstones stay. New arrays come from `arena`, bytes are shared with the inputs.

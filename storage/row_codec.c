@@ -182,17 +182,6 @@ row_groups_init(struct row_groups *groups, const struct row_codec *codec, const 
 	groups->deletion_end = row->complex_deletions + row->complex_deletion_count;
 }
 
-/* <0, 0, >0 as `a` comes before `b` among a row's columns. */
-static int
-row_codec_compare_columns(const struct column_metadata *a, const struct column_metadata *b)
-{
-	if (a == b)
-		return 0;
-	if (a->is_complex != b->is_complex)
-		return a->is_complex ? 1 : -1;
-	return slice_compare(a->name, b->name);
-}
-
 /* Index of a row's column in the codec, or -1: the codec has no such column. */
 static int64_t
 row_groups_find(struct row_groups *groups, const struct column_metadata *column)
@@ -203,7 +192,7 @@ row_groups_find(struct row_groups *groups, const struct column_metadata *column)
 	if (column->position < groups->column_count && &columns[column->position] == column)
 		return column->position;
 	for (; groups->next_column < groups->column_count; groups->next_column++) {
-		int order = row_codec_compare_columns(&columns[groups->next_column], column);
+		int order = column_order(&columns[groups->next_column], column);
 
 		if (order == 0)
 			return groups->next_column;
@@ -223,7 +212,7 @@ row_groups_next(struct row_groups *groups)
 		if (groups->cell == groups->cell_end)
 			column = groups->deletion->column;
 		else if (groups->deletion == groups->deletion_end ||
-		    row_codec_compare_columns(groups->cell->column, groups->deletion->column) <= 0)
+		    column_order(groups->cell->column, groups->deletion->column) <= 0)
 			column = groups->cell->column;
 		else
 			column = groups->deletion->column;
@@ -231,12 +220,12 @@ row_groups_next(struct row_groups *groups)
 		groups->first = groups->cell;
 		while (groups->cell != groups->cell_end &&
 		    (groups->cell->column == column ||
-			row_codec_compare_columns(groups->cell->column, column) == 0))
+			column_order(groups->cell->column, column) == 0))
 			groups->cell++;
 		groups->cell_count = (uint32_t)(groups->cell - groups->first);
 		groups->complex_deletion = DELETION_LIVE;
 		if (groups->deletion != groups->deletion_end &&
-		    row_codec_compare_columns(groups->deletion->column, column) == 0)
+		    column_order(groups->deletion->column, column) == 0)
 			groups->complex_deletion = groups->deletion++->deletion;
 
 		found = row_groups_find(groups, column);
