@@ -290,8 +290,8 @@
 	X(INT, native_transport_io_threads, "0", NULL) \
 	X(INT, native_transport_max_auth_threads, "4", NULL) \
 	X(MS, native_transport_max_backoff_on_queue_overload, "200ms", NULL) \
-	X(INT, native_transport_max_concurrent_connections, "-1", NULL) \
-	X(INT, native_transport_max_concurrent_connections_per_ip, "-1", NULL) \
+	X(LONG, native_transport_max_concurrent_connections, "-1", NULL) \
+	X(LONG, native_transport_max_concurrent_connections_per_ip, "-1", NULL) \
 	X(SIZE, native_transport_max_frame_size, \
 	    "16MiB", "native_transport_max_frame_size_in_mb:MiB") \
 	X(SIZE, native_transport_max_message_size, NULL, NULL) \

@@ -17,7 +17,6 @@ enum { METRICS_LATENCY_BUCKETS = 90 };
 /* One loop's share. Written by its loop only. */
 struct metrics_loop {
 	struct histogram latency_us[REQUEST_METRIC_COUNT];
-	atomic_ullong total_us[REQUEST_METRIC_COUNT];
 	atomic_ullong outcomes[REQUEST_METRIC_COUNT][REQUEST_OUTCOME_COUNT];
 	atomic_ullong opcodes[0x11]; /* requests by opcode */
 	atomic_ullong bytes_read, bytes_written;

@@ -69,6 +69,7 @@ struct request {
 	/* The network stage's. */
 	uint8_t stage; /* enum request_stage */
 	bool is_shed; /* answered OVERLOADED or dropped */
+	uint32_t wire_bytes; /* the envelope as it came */
 	uint32_t charged_bytes; /* of request data in flight */
 	struct read_block *block; /* what body lies in; NULL: the arena, or `owned` */
 	struct buffer owned; /* a large body's own memory */

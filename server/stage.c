@@ -337,7 +337,7 @@ stage_run_list(struct stage *stage, struct worker *worker, struct task *task, si
 			flushed = now;
 		}
 	}
-	run.rest = count > 0 ? task : NULL;
+	run.rest = task;
 	run.rest_count = count;
 	return run;
 }

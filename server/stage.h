@@ -75,7 +75,8 @@ void stage_blocked(struct stage *stage, int64_t delta);
 /*
  * Run tasks of a list on the calling thread, as one of the stage's threads: only when nothing is queued
  * and fewer than `threads` are active (Cassandra's maybeExecuteImmediately). Stops after `budget_ns`.
- * Returns how many were run; those from *rest on are the caller's to submit. Deadlines are not looked at.
+ * Returns how many were run; those from *rest on are the caller's to submit (the list may be longer than
+ * `count`). Deadlines are not looked at.
  */
 size_t stage_run_here(struct stage *stage, struct task *first, size_t count, uint64_t budget_ns,
     struct worker *worker, struct task **rest);

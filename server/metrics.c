@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+void
+metrics_init(struct metrics *metrics, uint32_t loop_count)
+{
+	memset(metrics, 0, sizeof(*metrics));
+	metrics->loop_count = loop_count;
+	metrics->loops = xcalloc(loop_count, sizeof(*metrics->loops));
+	for (uint32_t i = 0; i < loop_count; i++)
+		for (int j = 0; j < REQUEST_METRIC_COUNT; j++)
+			histogram_init(&metrics->loops[i].latency_us[j], METRICS_LATENCY_BUCKETS);
+}
+
+void
+metrics_fini(struct metrics *metrics)
+{
+	free(metrics->loops);
+	memset(metrics, 0, sizeof(*metrics));
+}
+
+void
+metrics_latency(const struct metrics *metrics, enum request_metric metric, struct histogram *out)
+{
+	histogram_init(out, METRICS_LATENCY_BUCKETS);
+	for (uint32_t i = 0; i < metrics->loop_count; i++) {
+		const struct histogram *from = &metrics->loops[i].latency_us[metric];
+		unsigned long long max = atomic_load_explicit(&from->max, memory_order_relaxed);
+
+		for (int j = 0; j <= METRICS_LATENCY_BUCKETS; j++)
+			out->buckets[j] +=
+			    atomic_load_explicit(&from->buckets[j], memory_order_relaxed);
+		out->sum += atomic_load_explicit(&from->sum, memory_order_relaxed);
+		if (max > out->max)
+			out->max = max;
+	}
+}
+
+uint64_t
+metrics_outcomes(
+    const struct metrics *metrics, enum request_metric metric, enum request_outcome outcome)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < metrics->loop_count; i++)
+		sum += atomic_load_explicit(
+		    &metrics->loops[i].outcomes[metric][outcome], memory_order_relaxed);
+	return sum;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_SERVER_NETWORK_INTERNAL_H
+#define HELENUS_SERVER_NETWORK_INTERNAL_H
+
+/* The insides of the network stage, shared by network.c, loop.c, connection*.c and events.c. */
+#include <stdatomic.h>
+#include "base/lock.h"
+#include "server/limits.h"
+#include "server/loop.h"
+#include "server/network.h"
+#include "server/node.h"
+#include "server/tls.h"
+
+enum { NETWORK_LOOPS_MAX = 64 };
+
+/* CQL_VERSION of SUPPORTED; Cassandra 4.1 says the same. */
+#define NETWORK_CQL_VERSION "3.4.6"
+
+enum network_tls { NETWORK_TLS_OFF, NETWORK_TLS_OPTIONAL, NETWORK_TLS_REQUIRED };
+
+struct network {
+	struct node *node; /* borrowed */
+	struct loop *loops; /* owned */
+	uint32_t loop_count;
+	struct limits limits;
+	uint32_t frame_size_max;
+	uint64_t receive_queue_bytes; /* of one connection, before the shared limits count */
+	uint64_t inline_budget_ns; /* what a loop runs itself in one turn */
+	uint32_t inline_tasks_max;
+	uint64_t idle_timeout_ns; /* 0: none */
+	uint8_t version_max;
+	bool is_throwing; /* native_transport_throw_on_overload */
+	const char *authenticator; /* class for AUTHENTICATE; NULL: nobody has to */
+	char authenticator_class[128];
+
+	/* Guarded by lock. */
+	struct lock lock;
+	int listen_fd;
+	struct event *accept_event; /* on loop 0 */
+	uint16_t port;
+	bool is_stopped;
+	struct tls_context *tls;
+
+	atomic_bool is_listening;
+	enum network_tls tls_mode;
+};
+
+/* A reference to the TLS context of now. */
+struct tls_context *network_tls_context(struct network *network);
+
+#endif
