@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_TESTS_NULL_EXECUTOR_H
+#define HELENUS_TESTS_NULL_EXECUTOR_H
+
+/*
+ * An executor that answers every frame with a canned result, so that the network stage can be tested
+ * and measured alone. Included once by a program: it stands in for server/executor.c. What the body of a
+ * QUERY says, it does: "SLEEP n" sleeps n ms on a stage, "BIG n" answers n bytes, "LATER" is answered by
+ * another thread; anything else, and every EXECUTE, is Void.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/alloc.h"
+#include "base/error.h"
+#include "protocol/response.h"
+#include "server/executor.h"
+#include "server/node.h"
+
+struct executor {
+	struct node *node;
+};
+
+struct executor *
+executor_new(struct node *node)
+{
+	struct executor *executor = xzalloc(sizeof(*executor));
+
+	executor->node = node;
+	return executor;
+}
+
+int
+executor_start(struct executor *executor, struct error *err)
+{
+	(void)executor;
+	(void)err;
+	return 0;
+}
+
+void
+executor_free(struct executor *executor)
+{
+	free(executor);
+}
+
+void
+executor_client_fini(struct executor *executor, struct client_state *client)
+{
+	(void)executor;
+	(void)client;
+}
+
+static bool
+null_says(const struct request *request, const char *word)
+{
+	return request->header.opcode == OPCODE_QUERY && request->body.size >= 4 + strlen(word) &&
+	    memcmp(request->body.data + 4, word, strlen(word)) == 0;
+}
+
+static int
+null_number(const struct request *request, const char *word)
+{
+	char text[16] = "";
+	size_t skip = 4 + strlen(word), left = request->body.size - skip;
+
+	memcpy(text, request->body.data + skip, left < 15 ? left : 15);
+	return atoi(text);
+}
+
+enum request_stage
+executor_stage_of(struct executor *executor, const struct request *request)
+{
+	(void)executor;
+	if (null_says(request, "SLEEP "))
+		return REQUEST_STAGE_REQUEST;
+	return request->header.opcode == OPCODE_QUERY ? REQUEST_STAGE_READ : REQUEST_STAGE_MUTATION;
+}
+
+static void
+null_answer(struct request *request)
+{
+	struct response response;
+
+	if (null_says(request, "BIG ")) {
+		int size = null_number(request, "BIG ");
+
+		response = response_begin(&request->response, request->header.version,
+		    request->header.stream, OPCODE_RESULT, 0, NULL);
+		for (int i = 0; i < size; i++)
+			buffer_put_u8(&request->response, (uint8_t)(i * 31 ^ i >> 8));
+	} else if (request->header.opcode == OPCODE_AUTH_RESPONSE) {
+		response = response_begin(&request->response, request->header.version,
+		    request->header.stream, OPCODE_AUTH_SUCCESS, 0, NULL);
+		response_put_token(&request->response, slice_null);
+	} else {
+		response = response_begin(&request->response, request->header.version,
+		    request->header.stream, OPCODE_RESULT, 0, NULL);
+		response_put_void(&request->response);
+	}
+	response_end(&response, COMPRESSION_NONE);
+}
+
+static void *
+null_later(void *argument)
+{
+	usleep(2000);
+	null_answer(argument);
+	request_done(argument, NULL);
+	return NULL;
+}
+
+void
+executor_run(struct request *request, struct worker *worker)
+{
+	if (null_says(request, "SLEEP "))
+		usleep((useconds_t)null_number(request, "SLEEP ") * 1000);
+	if (null_says(request, "LATER")) {
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, null_later, request);
+		pthread_detach(thread);
+		return;
+	}
+	request->metric = REQUEST_METRIC_WRITE;
+	null_answer(request);
+	request_done(request, worker);
+}
+
+static void
+null_error(struct request *request, struct worker *worker, enum error_code code, const char *text)
+{
+	struct error err;
+
+	error_set(&err, code, "%s", text);
+	response_put_error_envelope(
+	    &request->response, request->header.version, request->header.stream, 0, &err);
+	request_done(request, worker);
+}
+
+void
+executor_time_out(struct request *request, struct worker *worker)
+{
+	null_error(request, worker, ERROR_OVERLOADED, "timed out");
+}
+
+void
+executor_overloaded(struct request *request, struct worker *worker)
+{
+	null_error(request, worker, ERROR_OVERLOADED, "overloaded");
+}
+
+#endif
