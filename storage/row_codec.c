@@ -238,15 +238,7 @@ row_groups_next(struct row_groups *groups)
 	return false;
 }
 
-/* What the first walk finds out. */
-struct row_summary {
-	uint32_t group_count;
-	uint64_t present; /* bitmap of the first 64 columns */
-	bool has_complex_deletion;
-	size_t size_max; /* of everything that is written, with the columns' subset */
-};
-
-static void
+void
 row_summarise(const struct row_codec *codec, const struct row *row, struct row_summary *summary)
 {
 	struct row_groups groups;
@@ -394,17 +386,11 @@ row_put_sizes(uint8_t *at, const uint8_t *body, size_t size, uint64_t previous_s
 	return at + size;
 }
 
-void
-row_encode(const struct row_codec *codec, enum row_codec_flavor flavor, const struct row *row,
-    uint64_t previous_size, struct buffer *out)
+uint8_t *
+row_encode_into(const struct row_codec *codec, enum row_codec_flavor flavor, const struct row *row,
+    const struct row_summary *summary, uint64_t previous_size, uint8_t *at)
 {
-	struct row_summary summary;
-	uint8_t flags = 0, *at;
-
-	row_summarise(codec, row, &summary);
-	if (!buffer_reserve(out, summary.size_max))
-		return;
-	at = out->data + out->size;
+	uint8_t flags = 0;
 
 	if (row->liveness.timestamp != TIMESTAMP_NONE) {
 		flags |= ROW_HAS_TIMESTAMP;
@@ -413,9 +399,9 @@ row_encode(const struct row_codec *codec, enum row_codec_flavor flavor, const st
 	}
 	if (!deletion_is_live(row->deletion))
 		flags |= ROW_HAS_DELETION;
-	if (summary.has_complex_deletion)
+	if (summary->has_complex_deletion)
 		flags |= ROW_HAS_COMPLEX_DELETION;
-	if (summary.group_count == (row->is_static ? codec->static_count : codec->regular_count))
+	if (summary->group_count == (row->is_static ? codec->static_count : codec->regular_count))
 		flags |= ROW_HAS_ALL_COLUMNS;
 	if (row->is_static)
 		flags |= ROW_EXTENSION;
@@ -427,12 +413,24 @@ row_encode(const struct row_codec *codec, enum row_codec_flavor flavor, const st
 		at = clustering_put(codec->table, row->clustering, row->clustering_count, at);
 	if (flavor == ROW_CODEC_SSTABLE) {
 		uint8_t *body = at + 2 * VINT_SIZE_MAX;
-		uint8_t *end = row_put_body(codec, row, &summary, flags, body);
+		uint8_t *end = row_put_body(codec, row, summary, flags, body);
 
-		at = row_put_sizes(at, body, (size_t)(end - body), previous_size);
-	} else {
-		at = row_put_body(codec, row, &summary, flags, at);
+		return row_put_sizes(at, body, (size_t)(end - body), previous_size);
 	}
+	return row_put_body(codec, row, summary, flags, at);
+}
+
+void
+row_encode(const struct row_codec *codec, enum row_codec_flavor flavor, const struct row *row,
+    uint64_t previous_size, struct buffer *out)
+{
+	struct row_summary summary;
+	uint8_t *at;
+
+	row_summarise(codec, row, &summary);
+	if (!buffer_reserve(out, summary.size_max))
+		return;
+	at = row_encode_into(codec, flavor, row, &summary, previous_size, out->data + out->size);
 	out->size = (size_t)(at - out->data);
 }
 

@@ -44,4 +44,18 @@ enum {
 	CELL_FLAGS_ALL = 0x1f,
 };
 
+/* What a first walk over a row finds out, before it is encoded. */
+struct row_summary {
+	uint32_t group_count; /* columns that the row has something of */
+	uint64_t present; /* bitmap of the first 64 columns */
+	bool has_complex_deletion;
+	size_t size_max; /* no encoding of the row is longer */
+};
+
+void
+row_summarise(const struct row_codec *codec, const struct row *row, struct row_summary *summary);
+/* row_encode() into room of summary->size_max bytes at `at`; returns the end of what was written. */
+uint8_t *row_encode_into(const struct row_codec *codec, enum row_codec_flavor flavor,
+    const struct row *row, const struct row_summary *summary, uint64_t previous_size, uint8_t *at);
+
 #endif

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include "base/alloc.h"
+#include "storage/memtable_internal.h"
+#include "storage/row_codec.h"
+
+enum {
+	MEMTABLE_BLOCK_MIN = 8 * 1024, /* most tables stay tiny */
+	MEMTABLE_BLOCK_MAX = 1024 * 1024,
+	MEMTABLE_STACK = 2048, /* encoded rows up to this need no heap */
+};
+
+/* ---- lifetime ----------------------------------------------------------------------------------- */
+
+struct memtable *
+memtable_new(const struct table_metadata *table, uint32_t shards, atomic_ullong *budget)
+{
+	struct memtable *memtable = calloc(1, sizeof(*memtable));
+	void *memory = NULL;
+
+	if (shards == 0)
+		shards = 1;
+	if (memtable == NULL ||
+	    posix_memalign(&memory, _Alignof(struct memtable_shard),
+		shards * sizeof(struct memtable_shard)) != 0) {
+		free(memtable);
+		return NULL;
+	}
+	atomic_init(&memtable->refs, 1);
+	atomic_init(&memtable->bytes, 0);
+	memtable->table = table_ref(table);
+	memtable->budget = budget;
+	memtable->has_clustering = table_has_clustering(table);
+	memtable->shard_count = shards;
+	memtable->shards = memory;
+	row_codec_init(&memtable->codec, memtable->table);
+	for (uint32_t i = 0; i < shards; i++) {
+		struct memtable_shard *shard = &memtable->shards[i];
+
+		memset(shard, 0, sizeof(*shard));
+		lock_init(&shard->lock, "memtable.shard", RANK_MEMTABLE_SHARD);
+		arena_init(&shard->arena, MEMTABLE_BLOCK_MIN);
+		arena_init(&shard->scratch, 4096);
+		shard->stats = (struct memtable_stats){INT64_MAX, INT32_MAX, INT32_MAX};
+	}
+	return memtable;
+}
+
+struct memtable *
+memtable_ref(struct memtable *memtable)
+{
+	atomic_fetch_add_explicit(&memtable->refs, 1, memory_order_relaxed);
+	return memtable;
+}
+
+static void
+memtable_shard_fini(struct memtable_shard *shard)
+{
+	for (struct memtable_rows *rows = shard->with_ranges; rows != NULL;
+	     rows = rows->next_with_ranges)
+		memtable_ranges_unref(rows->ranges);
+	arena_fini(&shard->arena);
+	arena_fini(&shard->scratch);
+	lock_fini(&shard->lock);
+}
+
+void
+memtable_unref(struct memtable *memtable)
+{
+	/* The last one frees, and must see what the others did before they let go. */
+	if (memtable == NULL ||
+	    atomic_fetch_sub_explicit(&memtable->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	for (uint32_t i = 0; i < memtable->shard_count; i++)
+		memtable_shard_fini(&memtable->shards[i]);
+	if (memtable->budget != NULL)
+		atomic_fetch_sub_explicit(memtable->budget,
+		    atomic_load_explicit(&memtable->bytes, memory_order_relaxed),
+		    memory_order_relaxed);
+	table_unref(memtable->table);
+	free(memtable->shards);
+	free(memtable);
+}
+
+/* ---- what is collected for the flush ------------------------------------------------------------ */
+
+static inline void
+memtable_stats_time(struct memtable_stats *stats, int64_t timestamp, int32_t local_deletion_time)
+{
+	if (timestamp < stats->min_timestamp)
+		stats->min_timestamp = timestamp;
+	if (local_deletion_time < stats->min_local_deletion_time)
+		stats->min_local_deletion_time = local_deletion_time;
+}
+
+static inline void
+memtable_stats_deletion(struct memtable_stats *stats, struct deletion deletion)
+{
+	if (!deletion_is_live(deletion))
+		memtable_stats_time(
+		    stats, deletion.marked_for_delete_at, deletion.local_deletion_time);
+}
+
+static inline void
+memtable_stats_ttl(struct memtable_stats *stats, int32_t ttl)
+{
+	if (ttl != TTL_NONE && ttl < stats->min_ttl)
+		stats->min_ttl = ttl;
+}
+
+static void
+memtable_stats_row(struct memtable_stats *stats, const struct row *row)
+{
+	if (row->liveness.timestamp != TIMESTAMP_NONE) {
+		memtable_stats_time(
+		    stats, row->liveness.timestamp, row->liveness.local_expiration_time);
+		memtable_stats_ttl(stats, row->liveness.ttl);
+	}
+	memtable_stats_deletion(stats, row->deletion);
+	for (uint32_t i = 0; i < row->complex_deletion_count; i++)
+		memtable_stats_deletion(stats, row->complex_deletions[i].deletion);
+	for (uint32_t i = 0; i < row->cell_count; i++) {
+		memtable_stats_time(
+		    stats, row->cells[i].timestamp, row->cells[i].local_deletion_time);
+		memtable_stats_ttl(stats, row->cells[i].ttl);
+	}
+}
+
+static void
+memtable_stats_update(struct memtable_stats *stats, const struct partition_update *update)
+{
+	memtable_stats_deletion(stats, update->deletion);
+	if (update->static_row != NULL)
+		memtable_stats_row(stats, update->static_row);
+	for (uint32_t i = 0; i < update->row_count; i++)
+		memtable_stats_row(stats, &update->rows[i]);
+	for (uint32_t i = 0; i < update->tombstone_count; i++)
+		memtable_stats_deletion(stats, update->tombstones[i].deletion);
+}
+
+static void
+memtable_stats_merge(struct memtable_stats *into, const struct memtable_stats *stats)
+{
+	memtable_stats_time(into, stats->min_timestamp, stats->min_local_deletion_time);
+	if (stats->min_ttl < into->min_ttl)
+		into->min_ttl = stats->min_ttl;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------ */
+
+/* Rows of an update, encoded before the lock is taken: the static row first, where there is one. */
+struct memtable_encoded {
+	uint8_t *bytes; /* one after the other */
+	size_t *ends; /* offset behind each */
+	void *heap; /* NULL: the caller's stack was enough */
+};
+
+/* One update on its way in. */
+struct memtable_write {
+	struct memtable *memtable;
+	struct memtable_shard *shard;
+	const struct partition_update *update;
+	struct memtable_encoded encoded;
+	struct error *err;
+};
+
+static int
+memtable_no_memory(struct error *err)
+{
+	return error_set(err, ERROR_NO_MEMORY, "no memory in the memtable");
+}
+
+/* Row `index` of the update as they are encoded. */
+static const struct row *
+memtable_update_row(const struct partition_update *update, uint32_t index)
+{
+	if (update->static_row == NULL)
+		return &update->rows[index];
+	return index == 0 ? update->static_row : &update->rows[index - 1];
+}
+
+static int
+memtable_encode(struct memtable_write *write, uint8_t stack[MEMTABLE_STACK], struct error *err)
+{
+	const struct row_codec *codec = &write->memtable->codec;
+	const struct partition_update *update = write->update;
+	struct memtable_encoded *encoded = &write->encoded;
+	uint32_t count = update->row_count + (update->static_row != NULL);
+	struct row_summary summary;
+	size_t size = count * sizeof(size_t);
+	uint8_t *at;
+
+	/* One row, the usual case, is walked once for its size; several are walked twice. */
+	for (uint32_t i = 0; i < count; i++) {
+		row_summarise(codec, memtable_update_row(update, i), &summary);
+		size += summary.size_max;
+	}
+	encoded->heap = NULL;
+	if (size > MEMTABLE_STACK) {
+		encoded->heap = malloc(size);
+		if (encoded->heap == NULL)
+			return memtable_no_memory(err);
+	}
+	encoded->ends = encoded->heap != NULL ? encoded->heap : (void *)stack;
+	encoded->bytes = (uint8_t *)(encoded->ends + count);
+	at = encoded->bytes;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct row *row = memtable_update_row(update, i);
+
+		if (count != 1)
+			row_summarise(codec, row, &summary);
+		at = row_encode_into(codec, ROW_CODEC_MESSAGE, row, &summary, 0, at);
+		encoded->ends[i] = (size_t)(at - encoded->bytes);
+	}
+	return 0;
+}
+
+static struct slice
+memtable_encoded_row(const struct memtable_encoded *encoded, uint32_t index)
+{
+	size_t start = index == 0 ? 0 : encoded->ends[index - 1];
+
+	return slice_of(encoded->bytes + start, encoded->ends[index] - start);
+}
+
+static int
+memtable_decode(
+    struct memtable_write *write, const struct memtable_blob *blob, bool is_static, struct row *row)
+{
+	struct reader reader = reader_of(slice_of(blob->bytes, blob->size));
+	enum unfiltered_kind kind;
+	struct marker marker;
+
+	return unfiltered_decode(&write->memtable->codec, ROW_CODEC_MESSAGE, &reader, is_static,
+	    NULL, &write->shard->scratch, &kind, row, &marker, write->err);
+}
+
+/*
+ * What becomes of `old` (may be NULL: nothing is there) when `row`, encoded as `fresh`, comes and
+ * `deletion` is over both: *out is an encoded row in the scratch arena or `fresh` itself, or the null
+ * slice when nothing is left.
+ */
+static int
+memtable_merge_row(struct memtable_write *write, const struct memtable_blob *old,
+    const struct row *row, struct slice fresh, struct deletion deletion, struct slice *out)
+{
+	struct row old_row, merged;
+	const struct row *versions[2];
+	struct row_summary summary;
+	struct arena *scratch = &write->shard->scratch;
+	size_t count = 0;
+	uint8_t *bytes;
+
+	*out = fresh;
+	if (old == NULL && deletion_is_live(deletion))
+		return 0;
+	if (row != NULL)
+		versions[count++] = row;
+	if (old != NULL) {
+		if (memtable_decode(write, old, row != NULL && row->is_static, &old_row) != 0)
+			return -1;
+		versions[count++] = &old_row;
+	}
+	*out = slice_null;
+	if (count == 0)
+		return 0;
+	if (row_merge(versions, count, deletion, scratch, &merged, write->err) != 0)
+		return -1;
+	if (row_is_empty(&merged))
+		return 0;
+	row_summarise(&write->memtable->codec, &merged, &summary);
+	bytes = arena_alloc_bytes(scratch, summary.size_max);
+	if (bytes == NULL)
+		return memtable_no_memory(write->err);
+	*out = slice_of(bytes,
+	    (size_t)(row_encode_into(
+			 &write->memtable->codec, ROW_CODEC_MESSAGE, &merged, &summary, 0, bytes) -
+		bytes));
+	return 0;
+}
+
+static const struct memtable_blob *
+memtable_blob_new(struct arena *arena, struct slice bytes)
+{
+	struct memtable_blob *blob = arena_alloc(arena, sizeof(*blob) + bytes.size);
+
+	if (blob == NULL)
+		return NULL;
+	blob->size = (uint32_t)bytes.size;
+	memcpy(blob->bytes, bytes.data, bytes.size);
+	return blob;
+}
+
+/* A partition of a table without clustering columns. */
+static int
+memtable_apply_lone(struct memtable_write *write, struct memtable_entry *entry)
+{
+	const struct partition_update *update = write->update;
+	struct arena *arena = &write->shard->arena;
+	const struct memtable_blob *old = entry->content, *blob = NULL;
+	struct deletion deletion = update->deletion;
+	struct memtable_lone *lone;
+	struct slice bytes = slice_null;
+
+	if (entry->flags & MEMTABLE_LONE) {
+		const struct memtable_lone *before = entry->content;
+
+		old = before->blob;
+		if (deletion_supersedes(before->deletion, deletion))
+			deletion = before->deletion;
+	}
+	if (update->row_count != 0)
+		bytes = memtable_encoded_row(&write->encoded, 0);
+	if (memtable_merge_row(write, old, update->row_count != 0 ? &update->rows[0] : NULL, bytes,
+		deletion, &bytes) != 0)
+		return -1;
+	if (!slice_is_null(bytes)) {
+		blob = memtable_blob_new(arena, bytes);
+		if (blob == NULL)
+			return memtable_no_memory(write->err);
+	}
+	write->shard->row_count += (blob != NULL) - (old != NULL);
+	if (deletion_is_live(deletion)) {
+		entry->content = (void *)blob;
+		return 0;
+	}
+	lone = arena_alloc(arena, sizeof(*lone));
+	if (lone == NULL)
+		return memtable_no_memory(write->err);
+	lone->deletion = deletion;
+	lone->blob = blob;
+	entry->content = lone;
+	entry->flags |= MEMTABLE_LONE;
+	return 0;
+}
+
+/* Put a version of a row (encoded as `fresh`) on top of *newest. */
+static int
+memtable_apply_row(struct memtable_write *write, const struct memtable_version **newest,
+    const struct row *row, struct slice fresh)
+{
+	struct memtable_version *version;
+	struct slice bytes;
+
+	if (memtable_merge_row(write, *newest != NULL ? &(*newest)->blob : NULL, row, fresh,
+		DELETION_LIVE, &bytes) != 0)
+		return -1;
+	if (slice_is_null(bytes))
+		return 0;
+	version = arena_alloc(&write->shard->arena, sizeof(*version) + bytes.size);
+	if (version == NULL)
+		return memtable_no_memory(write->err);
+	version->older = *newest;
+	version->sequence = write->shard->sequence;
+	version->blob.size = (uint32_t)bytes.size;
+	memcpy(version->blob.bytes, bytes.data, bytes.size);
+	*newest = version;
+	return 0;
+}
+
+static int
+memtable_apply_ranges(struct memtable_write *write, struct memtable_rows *rows)
+{
+	const struct partition_update *update = write->update;
+	bool had_ranges = rows->ranges != NULL;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < update->tombstone_count && rc == 0; i++)
+		rc = memtable_ranges_add(&rows->ranges, write->memtable->table,
+		    &update->tombstones[i], &write->shard->arena, write->err);
+	if (!had_ranges && rows->ranges != NULL) {
+		rows->next_with_ranges = write->shard->with_ranges;
+		write->shard->with_ranges = rows;
+	}
+	return rc;
+}
+
+/* A partition of a table with clustering columns. */
+static int
+memtable_apply_rows(struct memtable_write *write, struct memtable_entry *entry)
+{
+	const struct partition_update *update = write->update;
+	struct memtable_shard *shard = write->shard;
+	struct memtable_rows *rows = entry->content;
+	uint32_t statics = update->static_row != NULL;
+
+	if (rows == NULL) {
+		rows = arena_zalloc(&shard->arena, sizeof(*rows));
+		if (rows == NULL)
+			return memtable_no_memory(write->err);
+		rows->deletion = DELETION_LIVE;
+		entry->content = rows;
+	}
+	shard->sequence++;
+	if (deletion_supersedes(update->deletion, rows->deletion))
+		rows->deletion = update->deletion;
+	if (memtable_apply_ranges(write, rows) != 0)
+		return -1;
+	if (statics != 0 &&
+	    memtable_apply_row(write, &rows->static_version, update->static_row,
+		memtable_encoded_row(&write->encoded, 0)) != 0)
+		return -1;
+	for (uint32_t i = 0; i < update->row_count; i++) {
+		const struct row *row = &update->rows[i];
+		struct memtable_entry *at;
+		const struct memtable_version *newest;
+		bool is_new;
+
+		at = memtable_tree_put(&rows->tree, &shard->arena,
+		    memtable_position_prefix(row->position), row->position, &is_new);
+		if (at == NULL)
+			return memtable_no_memory(write->err);
+		newest = at->content;
+		if (memtable_apply_row(write, &newest, row,
+			memtable_encoded_row(&write->encoded, statics + i)) != 0)
+			return -1;
+		at->content = (void *)newest;
+		shard->row_count += is_new;
+	}
+	return 0;
+}
+
+static int
+memtable_apply_locked(struct memtable_write *write)
+{
+	struct memtable_shard *shard = write->shard;
+	const struct partition_update *update = write->update;
+	struct memtable_entry *entry;
+	bool is_new;
+
+	lock_assert_held(&shard->lock);
+	entry = memtable_tree_put(&shard->partitions, &shard->arena,
+	    memtable_token_prefix(update->token), update->key, &is_new);
+	if (entry == NULL)
+		return memtable_no_memory(write->err);
+	shard->operations++;
+	if (write->memtable->has_clustering)
+		return memtable_apply_rows(write, entry);
+	return memtable_apply_lone(write, entry);
+}
+
+/* Blocks grow with the shard, so that small tables are small and large ones seldom ask for memory. */
+static uint64_t
+memtable_account_locked(struct memtable_shard *shard)
+{
+	uint64_t more = shard->arena.total_bytes - shard->accounted;
+
+	shard->accounted = shard->arena.total_bytes;
+	if (more != 0 && shard->arena.block_size < MEMTABLE_BLOCK_MAX &&
+	    shard->arena.total_bytes >= 4 * shard->arena.block_size)
+		shard->arena.block_size *= 2;
+	return more;
+}
+
+int
+memtable_apply(struct memtable *memtable, const struct partition_update *update, struct error *err)
+{
+	struct memtable_shard *shard =
+	    &memtable->shards[memtable_shard_index(memtable, update->token)];
+	struct memtable_stats stats = {INT64_MAX, INT32_MAX, INT32_MAX};
+	struct memtable_write write = {memtable, shard, update, {0}, err};
+	uint8_t stack[MEMTABLE_STACK] __attribute__((aligned(8)));
+	uint64_t more;
+	int rc;
+
+	if (memtable_encode(&write, stack, err) != 0)
+		return -1;
+	memtable_stats_update(&stats, update);
+
+	lock_take(&shard->lock);
+	rc = memtable_apply_locked(&write);
+	memtable_stats_merge(&shard->stats, &stats);
+	if (shard->scratch.at != NULL)
+		arena_reset(&shard->scratch);
+	more = memtable_account_locked(shard);
+	lock_drop(&shard->lock);
+
+	if (more != 0) {
+		atomic_fetch_add_explicit(&memtable->bytes, more, memory_order_relaxed);
+		if (memtable->budget != NULL)
+			atomic_fetch_add_explicit(memtable->budget, more, memory_order_relaxed);
+	}
+	free(write.encoded.heap);
+	return rc;
+}
+
+/* ---- what the store asks ------------------------------------------------------------------------ */
+
+const struct table_metadata *
+memtable_table(const struct memtable *memtable)
+{
+	return memtable->table;
+}
+
+uint64_t
+memtable_bytes(const struct memtable *memtable)
+{
+	return atomic_load_explicit(&memtable->bytes, memory_order_relaxed);
+}
+
+struct memtable_totals {
+	uint64_t partitions, rows, operations;
+	struct memtable_stats stats;
+};
+
+static struct memtable_totals
+memtable_totals(const struct memtable *memtable)
+{
+	struct memtable_totals totals = {0, 0, 0, {INT64_MAX, INT32_MAX, INT32_MAX}};
+
+	for (uint32_t i = 0; i < memtable->shard_count; i++) {
+		struct memtable_shard *shard = &memtable->shards[i];
+
+		lock_take(&shard->lock);
+		totals.partitions += shard->partitions.count;
+		totals.rows += shard->row_count;
+		totals.operations += shard->operations;
+		memtable_stats_merge(&totals.stats, &shard->stats);
+		lock_drop(&shard->lock);
+	}
+	return totals;
+}
+
+bool
+memtable_is_empty(const struct memtable *memtable)
+{
+	return memtable_totals(memtable).partitions == 0;
+}
+
+uint64_t
+memtable_partition_count(const struct memtable *memtable)
+{
+	return memtable_totals(memtable).partitions;
+}
+
+uint64_t
+memtable_row_count(const struct memtable *memtable)
+{
+	return memtable_totals(memtable).rows;
+}
+
+uint64_t
+memtable_operations(const struct memtable *memtable)
+{
+	return memtable_totals(memtable).operations;
+}
+
+void
+memtable_encoding_stats(const struct memtable *memtable, int64_t *min_timestamp,
+    int32_t *min_local_deletion_time, int32_t *min_ttl)
+{
+	struct memtable_stats stats = memtable_totals(memtable).stats;
+
+	*min_timestamp =
+	    stats.min_timestamp != INT64_MAX ? stats.min_timestamp : CODEC_TIMESTAMP_EPOCH;
+	*min_local_deletion_time = stats.min_local_deletion_time != INT32_MAX
+	    ? stats.min_local_deletion_time
+	    : CODEC_DELETION_TIME_EPOCH;
+	*min_ttl = stats.min_ttl != INT32_MAX ? stats.min_ttl : CODEC_TTL_EPOCH;
+}

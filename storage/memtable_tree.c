@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "storage/memtable_tree.h"
+
+/*
+ * A node is a header and three arrays of `room`: prefixes, slots (entries in a leaf, children above), and
+ * above the leaves separators: the entry that was the child's least when it was made. Entries stay, so
+ * a separator may point to one. Child 0's separator is never looked at. Small trees (most partitions
+ * have few rows) begin with a small leaf that is replaced by larger ones until it is of full size.
+ */
+struct memtable_node {
+	uint32_t count, room;
+	struct memtable_node *next, *previous; /* of leaves */
+	uint64_t prefixes[];
+};
+
+enum { MEMTABLE_NODE_ROOM_MIN = 2, MEMTABLE_NODE_ROOM_MAX = 64, MEMTABLE_HEIGHT_MAX = 16 };
+
+static inline void **
+memtable_node_slots(const struct memtable_node *node)
+{
+	return (void **)(node->prefixes + node->room);
+}
+
+static inline const struct memtable_entry **
+memtable_node_separators(const struct memtable_node *node)
+{
+	return (const struct memtable_entry **)(node->prefixes + 2 * (size_t)node->room);
+}
+
+static struct memtable_node *
+memtable_node_new(struct arena *arena, uint32_t room, bool is_leaf)
+{
+	struct memtable_node *node =
+	    arena_alloc(arena, sizeof(*node) + room * (is_leaf ? 2 : 3) * sizeof(uint64_t));
+
+	if (node == NULL)
+		return NULL;
+	node->count = 0;
+	node->room = room;
+	node->next = node->previous = NULL;
+	return node;
+}
+
+uint64_t
+memtable_position_prefix(struct slice position)
+{
+	uint8_t bytes[8] = {0};
+	size_t size = position.size < 9 ? position.size : 9;
+
+	/* Nearly every position begins with 40, a first component that is not null: the next eight
+	 * bytes tell more. The other beginnings are below (20, 38, 3F) or above it (60). */
+	if (size == 0 || position.data[0] < 0x40)
+		return 0;
+	if (position.data[0] > 0x40)
+		return UINT64_MAX;
+	memcpy(bytes, position.data + 1, size - 1);
+	return load_u64(bytes);
+}
+
+/* How many of the `count` ascending prefixes are < `prefix`; without branches that depend on them. */
+static inline uint32_t
+memtable_count_below(const uint64_t *prefixes, uint32_t count, uint64_t prefix)
+{
+	const uint64_t *base = prefixes;
+
+	if (count == 0)
+		return 0;
+	while (count > 1) {
+		uint32_t half = count / 2;
+
+		base += base[half - 1] < prefix ? half : 0;
+		count -= half;
+	}
+	return (uint32_t)(base - prefixes) + (*base < prefix);
+}
+
+/*
+ * How many of a node's items from `first` on are < (prefix, key), or <= it with or_equal. Items are
+ * entries: the leaf's own or an inner node's separators.
+ */
+static uint32_t
+memtable_node_search(const struct memtable_node *node, const struct memtable_entry *const *items,
+    uint32_t first, uint64_t prefix, struct slice key, bool or_equal)
+{
+	uint32_t low =
+	    first + memtable_count_below(node->prefixes + first, node->count - first, prefix);
+	uint32_t high;
+
+	if (low == node->count || node->prefixes[low] != prefix)
+		return low;
+	high = prefix == UINT64_MAX
+	    ? node->count
+	    : low + memtable_count_below(node->prefixes + low, node->count - low, prefix + 1);
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+		int order = slice_compare(memtable_entry_key(items[middle]), key);
+
+		if (order < 0 || (order == 0 && or_equal))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static inline const struct memtable_entry *const *
+memtable_leaf_entries(const struct memtable_node *leaf)
+{
+	return (const struct memtable_entry *const *)memtable_node_slots(leaf);
+}
+
+/* The way down to a leaf: the inner nodes and which child was taken. */
+struct memtable_path {
+	struct memtable_node *nodes[MEMTABLE_HEIGHT_MAX];
+	uint32_t children[MEMTABLE_HEIGHT_MAX];
+};
+
+/* The leaf in which (prefix, key) is or would be; the path is written where it is not NULL. */
+static struct memtable_node *
+memtable_tree_descend(
+    const struct memtable_tree *tree, uint64_t prefix, struct slice key, struct memtable_path *path)
+{
+	struct memtable_node *node = tree->root;
+
+	for (uint32_t level = tree->height; level > 0; level--) {
+		uint32_t child = memtable_node_search(
+				     node, memtable_node_separators(node), 1, prefix, key, true) -
+		    1;
+
+		if (path != NULL) {
+			path->nodes[level - 1] = node;
+			path->children[level - 1] = child;
+		}
+		node = memtable_node_slots(node)[child];
+	}
+	return node;
+}
+
+struct memtable_entry *
+memtable_tree_find(const struct memtable_tree *tree, uint64_t prefix, struct slice key)
+{
+	struct memtable_node *leaf;
+	struct memtable_entry *entry;
+	uint32_t index;
+
+	if (tree->root == NULL)
+		return NULL;
+	leaf = memtable_tree_descend(tree, prefix, key, NULL);
+	index = memtable_node_search(leaf, memtable_leaf_entries(leaf), 0, prefix, key, false);
+	if (index == leaf->count || leaf->prefixes[index] != prefix)
+		return NULL;
+	entry = memtable_node_slots(leaf)[index];
+	return slice_compare(memtable_entry_key(entry), key) == 0 ? entry : NULL;
+}
+
+/* ---- insertion ---------------------------------------------------------------------------------- */
+
+static void
+memtable_node_copy(struct memtable_node *to, uint32_t to_index, const struct memtable_node *from,
+    uint32_t from_index, uint32_t count, bool is_leaf)
+{
+	memcpy(to->prefixes + to_index, from->prefixes + from_index, count * sizeof(uint64_t));
+	memcpy(memtable_node_slots(to) + to_index, memtable_node_slots(from) + from_index,
+	    count * sizeof(void *));
+	if (!is_leaf)
+		memcpy(memtable_node_separators(to) + to_index,
+		    memtable_node_separators(from) + from_index, count * sizeof(void *));
+}
+
+static void
+memtable_node_insert(struct memtable_node *node, uint32_t index, uint64_t prefix, void *slot,
+    const struct memtable_entry *separator)
+{
+	uint32_t moved = node->count - index;
+	void **slots = memtable_node_slots(node);
+
+	memmove(node->prefixes + index + 1, node->prefixes + index, moved * sizeof(uint64_t));
+	memmove(slots + index + 1, slots + index, moved * sizeof(void *));
+	node->prefixes[index] = prefix;
+	slots[index] = slot;
+	if (separator != NULL) {
+		const struct memtable_entry **separators = memtable_node_separators(node);
+
+		memmove(separators + index + 1, separators + index, moved * sizeof(void *));
+		separators[index] = separator;
+	}
+	node->count++;
+}
+
+/* Nodes that an insertion will need, made before anything changes. */
+struct memtable_spares {
+	struct memtable_node *nodes[MEMTABLE_HEIGHT_MAX + 1];
+	struct memtable_node *root;
+};
+
+/* How the full nodes on the path split: one spare for each, and a root when all are full. */
+static int
+memtable_prepare_split(const struct memtable_tree *tree, struct arena *arena,
+    const struct memtable_node *leaf, const struct memtable_path *path,
+    struct memtable_spares *spares)
+{
+	uint32_t level = 0;
+	bool is_full = leaf->count == leaf->room;
+
+	spares->root = NULL;
+	while (is_full) {
+		spares->nodes[level] = memtable_node_new(arena, MEMTABLE_NODE_ROOM_MAX, level == 0);
+		if (spares->nodes[level] == NULL)
+			return -1;
+		if (level == tree->height) {
+			if (tree->height == MEMTABLE_HEIGHT_MAX)
+				return -1;
+			spares->root = memtable_node_new(arena, MEMTABLE_NODE_ROOM_MAX, false);
+			return spares->root != NULL ? 0 : -1;
+		}
+		is_full = path->nodes[level]->count == MEMTABLE_NODE_ROOM_MAX;
+		level++;
+	}
+	return 0;
+}
+
+/* Move the upper part of a full node to `right` and put the new item into the half it belongs to.
+ * Items that come in ascending order leave full nodes behind. */
+static void
+memtable_node_split(struct memtable_node *node, struct memtable_node *right, uint32_t index,
+    uint64_t prefix, void *slot, const struct memtable_entry *separator)
+{
+	uint32_t kept = index == node->count ? node->count : node->count / 2;
+
+	memtable_node_copy(right, 0, node, kept, node->count - kept, separator == NULL);
+	right->count = node->count - kept;
+	node->count = kept;
+	if (index < kept || (index == kept && right->count != 0))
+		memtable_node_insert(node, index, prefix, slot, separator);
+	else
+		memtable_node_insert(right, index - kept, prefix, slot, separator);
+}
+
+static const struct memtable_entry *
+memtable_node_least(const struct memtable_node *node, bool is_leaf)
+{
+	return is_leaf ? memtable_node_slots(node)[0] : memtable_node_separators(node)[0];
+}
+
+static void
+memtable_tree_insert(struct memtable_tree *tree, struct memtable_node *leaf, uint32_t index,
+    uint64_t prefix, struct memtable_entry *entry, struct memtable_path *path,
+    struct memtable_spares *spares)
+{
+	struct memtable_node *node = leaf, *right;
+	const struct memtable_entry *separator = NULL;
+	void *slot = entry;
+
+	for (uint32_t level = 0;; level++) {
+		if (node->count < node->room) {
+			memtable_node_insert(node, index, prefix, slot, separator);
+			return;
+		}
+		right = spares->nodes[level];
+		memtable_node_split(node, right, index, prefix, slot, separator);
+		if (level == 0) {
+			right->next = node->next;
+			right->previous = node;
+			if (node->next != NULL)
+				node->next->previous = right;
+			node->next = right;
+		}
+		slot = right;
+		prefix = right->prefixes[0];
+		separator = memtable_node_least(right, level == 0);
+		if (level == tree->height)
+			break;
+		node = path->nodes[level];
+		index = path->children[level] + 1;
+	}
+	memtable_node_insert(
+	    spares->root, 0, node->prefixes[0], node, memtable_node_least(node, tree->height == 0));
+	memtable_node_insert(spares->root, 1, prefix, right, separator);
+	tree->root = spares->root;
+	tree->height++;
+}
+
+/* A leaf that is alone and full is replaced by a larger one, until it has the full size. */
+static struct memtable_node *
+memtable_tree_grow_leaf(struct memtable_tree *tree, struct arena *arena)
+{
+	struct memtable_node *old = tree->root, *leaf;
+	uint32_t room = old == NULL ? MEMTABLE_NODE_ROOM_MIN : old->room * 4;
+
+	leaf = memtable_node_new(
+	    arena, room < MEMTABLE_NODE_ROOM_MAX ? room : MEMTABLE_NODE_ROOM_MAX, true);
+	if (leaf == NULL)
+		return NULL;
+	if (old != NULL) {
+		memtable_node_copy(leaf, 0, old, 0, old->count, true);
+		leaf->count = old->count;
+	}
+	tree->root = leaf;
+	return leaf;
+}
+
+struct memtable_entry *
+memtable_tree_put(struct memtable_tree *tree, struct arena *arena, uint64_t prefix,
+    struct slice key, bool *is_new)
+{
+	struct memtable_path path;
+	struct memtable_spares spares;
+	struct memtable_node *leaf;
+	struct memtable_entry *entry;
+	uint32_t index;
+
+	*is_new = false;
+	if (tree->root == NULL && memtable_tree_grow_leaf(tree, arena) == NULL)
+		return NULL;
+	leaf = memtable_tree_descend(tree, prefix, key, &path);
+	index = memtable_node_search(leaf, memtable_leaf_entries(leaf), 0, prefix, key, false);
+	if (index < leaf->count && leaf->prefixes[index] == prefix) {
+		entry = memtable_node_slots(leaf)[index];
+		if (slice_compare(memtable_entry_key(entry), key) == 0)
+			return entry;
+	}
+	if (leaf->count == leaf->room && leaf->room < MEMTABLE_NODE_ROOM_MAX) {
+		leaf = memtable_tree_grow_leaf(tree, arena);
+		if (leaf == NULL)
+			return NULL;
+	}
+	entry = arena_alloc(arena, sizeof(*entry) + key.size);
+	if (entry == NULL || memtable_prepare_split(tree, arena, leaf, &path, &spares) != 0)
+		return NULL;
+	entry->content = NULL;
+	entry->key_size = (uint32_t)key.size;
+	entry->flags = 0;
+	if (key.size != 0)
+		memcpy(entry->key, key.data, key.size);
+	memtable_tree_insert(tree, leaf, index, prefix, entry, &path, &spares);
+	tree->count++;
+	*is_new = true;
+	return entry;
+}
+
+/* ---- cursors ------------------------------------------------------------------------------------ */
+
+static void
+memtable_cursor_set(struct memtable_cursor *cursor)
+{
+	if (cursor->leaf == NULL) {
+		cursor->entry = NULL;
+		return;
+	}
+	cursor->prefix = cursor->leaf->prefixes[cursor->index];
+	cursor->entry = memtable_node_slots(cursor->leaf)[cursor->index];
+}
+
+/* Place `index` of the leaf, which may be one past its last: then the next leaf's first. */
+static void
+memtable_cursor_at(struct memtable_cursor *cursor, const struct memtable_node *leaf, uint32_t index)
+{
+	if (leaf != NULL && index == leaf->count) {
+		leaf = leaf->next;
+		index = 0;
+	}
+	cursor->leaf = leaf;
+	cursor->index = index;
+	memtable_cursor_set(cursor);
+}
+
+void
+memtable_cursor_seek(struct memtable_cursor *cursor, const struct memtable_tree *tree,
+    uint64_t prefix, struct slice key, bool is_after)
+{
+	const struct memtable_node *leaf;
+
+	if (tree->root == NULL) {
+		memtable_cursor_at(cursor, NULL, 0);
+		return;
+	}
+	leaf = memtable_tree_descend(tree, prefix, key, NULL);
+	memtable_cursor_at(cursor, leaf,
+	    memtable_node_search(leaf, memtable_leaf_entries(leaf), 0, prefix, key, is_after));
+}
+
+void
+memtable_cursor_seek_before(struct memtable_cursor *cursor, const struct memtable_tree *tree,
+    uint64_t prefix, struct slice key)
+{
+	const struct memtable_node *leaf;
+	uint32_t index;
+
+	if (tree->root == NULL) {
+		memtable_cursor_at(cursor, NULL, 0);
+		return;
+	}
+	leaf = memtable_tree_descend(tree, prefix, key, NULL);
+	index = memtable_node_search(leaf, memtable_leaf_entries(leaf), 0, prefix, key, false);
+	if (index == 0) {
+		leaf = leaf->previous;
+		index = leaf != NULL ? leaf->count : 1;
+	}
+	memtable_cursor_at(cursor, leaf, index - 1);
+}
+
+void
+memtable_cursor_first(struct memtable_cursor *cursor, const struct memtable_tree *tree)
+{
+	const struct memtable_node *node = tree->root;
+
+	for (uint32_t level = tree->height; level > 0; level--)
+		node = memtable_node_slots(node)[0];
+	memtable_cursor_at(cursor, node, 0);
+}
+
+void
+memtable_cursor_last(struct memtable_cursor *cursor, const struct memtable_tree *tree)
+{
+	const struct memtable_node *node = tree->root;
+
+	for (uint32_t level = tree->height; level > 0; level--)
+		node = memtable_node_slots(node)[node->count - 1];
+	memtable_cursor_at(cursor, node, node != NULL ? node->count - 1 : 0);
+}
+
+void
+memtable_cursor_next(struct memtable_cursor *cursor)
+{
+	memtable_cursor_at(cursor, cursor->leaf, cursor->index + 1);
+}
+
+void
+memtable_cursor_previous(struct memtable_cursor *cursor)
+{
+	if (cursor->index == 0) {
+		cursor->leaf = cursor->leaf->previous;
+		cursor->index = cursor->leaf != NULL ? cursor->leaf->count : 1;
+	}
+	cursor->index--;
+	memtable_cursor_set(cursor);
+}

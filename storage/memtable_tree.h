@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_STORAGE_MEMTABLE_TREE_H
+#define HELENUS_STORAGE_MEMTABLE_TREE_H
+
+/*
+ * The ordered index of a memtable: a B+ tree of entries by (prefix, key). The prefix is the first thing
+ * compared and lies in the nodes (a partition's token; the first bytes of a row's position), so that
+ * most searches touch one node a level and no entry. Entries are never removed; nodes and entries come
+ * from the memtable shard's arena and die with it. The caller's lock guards everything; a cursor is valid
+ * only while it is held.
+ */
+#include "base/arena.h"
+#include "base/bytes.h"
+
+struct memtable_entry {
+	void *content; /* the owner of the tree says what it is */
+	uint32_t key_size;
+	uint32_t flags;
+	uint8_t key[];
+};
+
+static inline struct slice
+memtable_entry_key(const struct memtable_entry *entry)
+{
+	return slice_of(entry->key, entry->key_size);
+}
+
+struct memtable_node;
+
+/* All zero: an empty tree. */
+struct memtable_tree {
+	struct memtable_node *root;
+	uint32_t height; /* of the inner nodes above the leaves */
+	uint64_t count;
+};
+
+/* Prefix of a row's position: its order is that of the positions, as far as it goes. */
+uint64_t memtable_position_prefix(struct slice position);
+
+/*
+ * The entry of that key, or a new one with no content (*is_new). key's bytes are copied. NULL without memory
+ * (the tree is as before).
+ */
+struct memtable_entry *memtable_tree_put(struct memtable_tree *tree, struct arena *arena,
+    uint64_t prefix, struct slice key, bool *is_new);
+struct memtable_entry *
+memtable_tree_find(const struct memtable_tree *tree, uint64_t prefix, struct slice key);
+
+/* A place in the tree; entry NULL is beyond an end. */
+struct memtable_cursor {
+	const struct memtable_node *leaf;
+	uint32_t index;
+	uint64_t prefix; /* of entry */
+	struct memtable_entry *entry;
+};
+
+/* The first entry >= (prefix, key), or with is_after > it. */
+void memtable_cursor_seek(struct memtable_cursor *cursor, const struct memtable_tree *tree,
+    uint64_t prefix, struct slice key, bool is_after);
+/* The last entry < (prefix, key). */
+void memtable_cursor_seek_before(struct memtable_cursor *cursor, const struct memtable_tree *tree,
+    uint64_t prefix, struct slice key);
+void memtable_cursor_first(struct memtable_cursor *cursor, const struct memtable_tree *tree);
+void memtable_cursor_last(struct memtable_cursor *cursor, const struct memtable_tree *tree);
+void memtable_cursor_next(struct memtable_cursor *cursor);
+void memtable_cursor_previous(struct memtable_cursor *cursor);
+
+#endif
