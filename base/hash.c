@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <limits.h>
 #include <openssl/evp.h>
-#include <zlib.h>
 
 static const uint64_t murmur3_c1 = 0x87c37b91114253d5ull;
 static const uint64_t murmur3_c2 = 0x4cf5ad432745937full;
@@ -90,12 +89,6 @@ murmur3_token(struct slice partition_key)
 	if ((int64_t)hash[0] == INT64_MIN)
 		return INT64_MAX;
 	return (int64_t)hash[0];
-}
-
-uint32_t
-crc32_update(uint32_t crc, const void *data, size_t size)
-{
-	return (uint32_t)crc32_z(crc, data, size);
 }
 
 /* What four zero bits after a nibble make of it: two look-ups a byte, in 64 bytes of table. */

@@ -68,6 +68,7 @@ START_TEST(test_crc32_is_zlib_s_and_can_be_continued)
 	ck_assert_uint_eq(crc, 0xcbf43926u);
 	ck_assert_uint_eq(crc32_update(crc32_update(0, "1234", 4), "56789", 5), crc);
 	ck_assert_uint_eq(crc32_update(0, "", 0), 0);
+	ck_assert_uint_eq(crc32_update(crc, NULL, 0), crc);
 }
 END_TEST
 
