@@ -254,7 +254,9 @@ c_files = $(wildcard $(FLOORS:%=%/*.[ch]) tools/*.[ch] tests/*/*.[ch] tests/unit
 format:
 	@clang-format -i $(c_files)
 
-lint: lint-floors lint-shell lint-cppcheck lint-tidy
+# All of them, also where an early one has findings.
+lint:
+	@$(MAKE) --keep-going lint-floors lint-shell lint-cppcheck lint-tidy
 lint-floors:
 	@tests/lint/floors
 lint-shell:
