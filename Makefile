@@ -184,7 +184,7 @@ interop oracle bench bench-cluster:
 
 # Same tests, own build folder. Leaks count as failures.
 test_environment = BUILD=$(BUILD) \
-	ASAN_OPTIONS=$${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1:detect_stack_use_after_return=1} \
+	ASAN_OPTIONS=$${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1} \
 	UBSAN_OPTIONS=$${UBSAN_OPTIONS:-print_stacktrace=1} \
 	TSAN_OPTIONS=$${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:suppressions=$(CURDIR)/tests/tsan.supp}
 
