@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "storage/bloom.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+	BLOOM_BUCKETS_MIN = 2,
+	BLOOM_BUCKETS_MAX = 20,
+	BLOOM_EXCESS_BITS = 20, /* added by Cassandra so that small filters are not too full */
+	BLOOM_HASHES_MAX = 64, /* in a file; Cassandra makes at most 15 */
+};
+
+/* Chance of a false positive with k hashes and b bits a key, in three digits as the table of
+ * BloomCalculations (which comes from this very formula) has it. */
+static double
+bloom_chance(int buckets, int hashes)
+{
+	double chance = pow(1 - exp(-(double)hashes / buckets), hashes);
+	double scale = pow(10, 2 - floor(log10(chance)));
+
+	return round(chance * scale) / scale;
+}
+
+static int
+bloom_best_hashes(int buckets)
+{
+	int best = 1;
+
+	for (int hashes = 2; hashes <= buckets; hashes++) {
+		if (bloom_chance(buckets, hashes) < bloom_chance(buckets, best))
+			best = hashes;
+	}
+	return best;
+}
+
+/* BloomCalculations.computeBloomSpec: the fewest bits a key, then the fewest hashes. */
+static void
+bloom_choose(double fp_chance, int *buckets, int *hashes)
+{
+	*buckets = BLOOM_BUCKETS_MIN;
+	*hashes = bloom_best_hashes(*buckets);
+	if (fp_chance >= bloom_chance(BLOOM_BUCKETS_MIN, 1)) {
+		*hashes = bloom_best_hashes(BLOOM_BUCKETS_MIN);
+		return;
+	}
+	while (bloom_chance(*buckets, *hashes) > fp_chance && *buckets < BLOOM_BUCKETS_MAX) {
+		(*buckets)++;
+		*hashes = bloom_best_hashes(*buckets);
+	}
+	while (*hashes > 1 && bloom_chance(*buckets, *hashes - 1) <= fp_chance)
+		(*hashes)--;
+}
+
+int
+bloom_init(struct bloom *bloom, uint64_t keys, double fp_chance, struct error *err)
+{
+	int buckets, hashes;
+	uint64_t bits;
+
+	bloom_choose(fp_chance, &buckets, &hashes);
+	if (keys > UINT64_C(1) << 36)
+		keys = UINT64_C(1) << 36;
+	bits = (keys == 0 ? 1 : keys) * (uint64_t)buckets + BLOOM_EXCESS_BITS;
+	bits = (bits + 63) & ~UINT64_C(63);
+	*bloom = (struct bloom){(uint32_t)hashes, bits, calloc(1, bits / 8)};
+	if (bloom->bits == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a filter of %llu bytes",
+		    (unsigned long long)bits / 8);
+	return 0;
+}
+
+int
+bloom_decode(struct slice content, struct bloom *out, struct error *err)
+{
+	struct reader reader = reader_of(content);
+	uint32_t hashes = reader_u32(&reader);
+	uint64_t words = reader_u32(&reader);
+	struct slice bits = reader_bytes(&reader, words * 8);
+
+	if (reader.is_failed || words == 0 || reader_left(&reader) != 0)
+		return error_set(err, ERROR_CORRUPT, "%llu words do not make %zu bytes",
+		    (unsigned long long)words, content.size);
+	if (hashes == 0 || hashes > BLOOM_HASHES_MAX)
+		return error_set(err, ERROR_CORRUPT, "%u hash functions at byte 0", hashes);
+	*out = (struct bloom){hashes, words * 64, malloc(bits.size)};
+	if (out->bits == NULL)
+		return error_set(
+		    err, ERROR_NO_MEMORY, "no memory for a filter of %zu bytes", bits.size);
+	memcpy(out->bits, bits.data, bits.size);
+	return 0;
+}
+
+void
+bloom_fini(struct bloom *bloom)
+{
+	free(bloom->bits);
+	bloom->bits = NULL;
+}
+
+void
+bloom_encode(const struct bloom *bloom, struct buffer *out)
+{
+	buffer_put_u32(out, bloom->hash_count);
+	buffer_put_u32(out, (uint32_t)(bloom->bit_count / 64));
+	buffer_put(out, bloom->bits, bloom->bit_count / 8);
+}
+
+static inline uint64_t
+bloom_bit(const struct bloom *bloom, uint64_t value)
+{
+	int64_t rest = (int64_t)value % (int64_t)bloom->bit_count;
+
+	return (uint64_t)(rest < 0 ? -rest : rest);
+}
+
+void
+bloom_add(struct bloom *bloom, const uint64_t hash[2])
+{
+	uint64_t value = hash[1];
+
+	for (uint32_t i = 0; i < bloom->hash_count; i++, value += hash[0]) {
+		uint64_t bit = bloom_bit(bloom, value);
+
+		bloom->bits[bit >> 3] |= (uint8_t)(1u << (bit & 7));
+	}
+}
+
+bool
+bloom_may_contain(const struct bloom *bloom, const uint64_t hash[2])
+{
+	uint64_t value = hash[1];
+
+	for (uint32_t i = 0; i < bloom->hash_count; i++, value += hash[0]) {
+		uint64_t bit = bloom_bit(bloom, value);
+
+		if ((bloom->bits[bit >> 3] & (1u << (bit & 7))) == 0)
+			return false;
+	}
+	return true;
+}

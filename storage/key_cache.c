@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "storage/key_cache.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/alloc.h"
+#include "base/lock.h"
+
+enum { KEY_CACHE_SHARDS = 32, KEY_CACHE_BUCKETS_MIN = 64, RANK_KEY_CACHE = 81 };
+
+struct key_cache_node {
+	struct key_cache_node *next_in_bucket;
+	struct key_cache_node *newer, *older;
+	uint64_t file;
+	uint64_t hash;
+	struct index_entry entry;
+	bool was_used;
+	uint32_t key_size;
+	uint8_t key[];
+};
+
+struct key_cache_shard {
+	struct lock lock;
+
+	/* Guarded by lock. */
+	struct key_cache_node **buckets; /* owned */
+	size_t bucket_count;
+	struct key_cache_node *newest, *oldest; /* second-chance queue */
+	uint64_t bytes, entries, hits, misses;
+} __attribute__((aligned(64)));
+
+struct key_cache {
+	atomic_ullong capacity; /* relaxed, as in chunk_cache.c */
+	struct key_cache_shard shards[KEY_CACHE_SHARDS];
+};
+
+struct key_cache *
+key_cache_new(uint64_t capacity)
+{
+	struct key_cache *cache = aligned_alloc(64, sizeof(*cache));
+
+	if (cache == NULL)
+		abort();
+	memset(cache, 0, sizeof(*cache));
+	atomic_init(&cache->capacity, capacity);
+	for (size_t i = 0; i < KEY_CACHE_SHARDS; i++) {
+		struct key_cache_shard *shard = &cache->shards[i];
+
+		lock_init(&shard->lock, "key_cache", RANK_KEY_CACHE);
+		shard->bucket_count = KEY_CACHE_BUCKETS_MIN;
+		shard->buckets = xcalloc(shard->bucket_count, sizeof(*shard->buckets));
+	}
+	return cache;
+}
+
+void
+key_cache_free(struct key_cache *cache)
+{
+	if (cache == NULL)
+		return;
+	key_cache_clear(cache);
+	for (size_t i = 0; i < KEY_CACHE_SHARDS; i++) {
+		free(cache->shards[i].buckets);
+		lock_fini(&cache->shards[i].lock);
+	}
+	free(cache);
+}
+
+void
+key_cache_set_capacity(struct key_cache *cache, uint64_t capacity)
+{
+	atomic_store_explicit(&cache->capacity, capacity, memory_order_relaxed);
+}
+
+/* The same key stands in several SSTables: the file takes part in the hash. */
+static uint64_t
+key_cache_mix(uint64_t file, uint64_t hash)
+{
+	hash ^= file * UINT64_C(0x9e3779b97f4a7c15);
+	hash ^= hash >> 32;
+	return hash * UINT64_C(0xd6e8feb86659fd93);
+}
+
+static struct key_cache_node **
+key_cache_find_locked(
+    struct key_cache_shard *shard, uint64_t mixed, uint64_t file, struct slice key)
+{
+	struct key_cache_node **link = &shard->buckets[mixed & (shard->bucket_count - 1)];
+
+	lock_assert_held(&shard->lock);
+	for (; *link != NULL; link = &(*link)->next_in_bucket) {
+		const struct key_cache_node *node = *link;
+
+		if (node->hash == mixed && node->file == file && node->key_size == key.size &&
+		    memcmp(node->key, key.data, key.size) == 0)
+			break;
+	}
+	return link;
+}
+
+static struct key_cache_shard *
+key_cache_shard(struct key_cache *cache, uint64_t mixed)
+{
+	return &cache->shards[mixed >> 59];
+}
+
+bool
+key_cache_get(struct key_cache *cache, uint64_t file, struct slice key, uint64_t hash,
+    struct index_entry *out)
+{
+	uint64_t mixed = key_cache_mix(file, hash);
+	struct key_cache_shard *shard = key_cache_shard(cache, mixed);
+	struct key_cache_node *node;
+
+	lock_take(&shard->lock);
+	node = *key_cache_find_locked(shard, mixed, file, key);
+	if (node != NULL) {
+		node->was_used = true;
+		*out = node->entry;
+		shard->hits++;
+	} else {
+		shard->misses++;
+	}
+	lock_drop(&shard->lock);
+	return node != NULL;
+}
+
+static uint64_t
+key_cache_node_size(size_t key_size)
+{
+	return sizeof(struct key_cache_node) + key_size + 16; /* and what malloc keeps for itself */
+}
+
+static void
+key_cache_unqueue_locked(struct key_cache_shard *shard, struct key_cache_node *node)
+{
+	*(node->newer != NULL ? &node->newer->older : &shard->newest) = node->older;
+	*(node->older != NULL ? &node->older->newer : &shard->oldest) = node->newer;
+}
+
+static void
+key_cache_queue_locked(struct key_cache_shard *shard, struct key_cache_node *node)
+{
+	node->newer = NULL;
+	node->older = shard->newest;
+	*(shard->newest != NULL ? &shard->newest->newer : &shard->oldest) = node;
+	shard->newest = node;
+}
+
+static void
+key_cache_remove_locked(struct key_cache_shard *shard, struct key_cache_node *node)
+{
+	struct key_cache_node **link = &shard->buckets[node->hash & (shard->bucket_count - 1)];
+
+	while (*link != node)
+		link = &(*link)->next_in_bucket;
+	*link = node->next_in_bucket;
+	key_cache_unqueue_locked(shard, node);
+	shard->bytes -= key_cache_node_size(node->key_size);
+	shard->entries--;
+	free(node);
+}
+
+static void
+key_cache_evict_locked(struct key_cache_shard *shard, uint64_t capacity)
+{
+	while (shard->bytes > capacity && shard->oldest != NULL) {
+		struct key_cache_node *node = shard->oldest;
+
+		if (node->was_used) {
+			node->was_used = false;
+			key_cache_unqueue_locked(shard, node);
+			key_cache_queue_locked(shard, node);
+			continue;
+		}
+		key_cache_remove_locked(shard, node);
+	}
+}
+
+static void
+key_cache_grow_locked(struct key_cache_shard *shard)
+{
+	size_t count = shard->bucket_count * 2;
+	struct key_cache_node **buckets = calloc(count, sizeof(*buckets));
+
+	if (buckets == NULL)
+		return;
+	for (struct key_cache_node *node = shard->oldest; node != NULL; node = node->newer) {
+		node->next_in_bucket = buckets[node->hash & (count - 1)];
+		buckets[node->hash & (count - 1)] = node;
+	}
+	free(shard->buckets);
+	shard->buckets = buckets;
+	shard->bucket_count = count;
+}
+
+void
+key_cache_put(struct key_cache *cache, uint64_t file, struct slice key, uint64_t hash,
+    const struct index_entry *entry)
+{
+	uint64_t mixed = key_cache_mix(file, hash);
+	struct key_cache_shard *shard = key_cache_shard(cache, mixed);
+	uint64_t capacity =
+	    atomic_load_explicit(&cache->capacity, memory_order_relaxed) / KEY_CACHE_SHARDS;
+	uint64_t size = key_cache_node_size(key.size);
+	struct key_cache_node *node;
+
+	if (size > capacity)
+		return;
+	node = malloc(sizeof(*node) + key.size);
+	if (node == NULL)
+		return;
+	*node = (struct key_cache_node){
+	    .file = file, .hash = mixed, .entry = *entry, .key_size = (uint32_t)key.size};
+	memcpy(node->key, key.data, key.size);
+	lock_take(&shard->lock);
+	if (*key_cache_find_locked(shard, mixed, file, key) != NULL) {
+		lock_drop(&shard->lock);
+		free(node);
+		return;
+	}
+	key_cache_evict_locked(shard, capacity - size);
+	if (shard->entries >= shard->bucket_count)
+		key_cache_grow_locked(shard);
+	node->next_in_bucket = shard->buckets[mixed & (shard->bucket_count - 1)];
+	shard->buckets[mixed & (shard->bucket_count - 1)] = node;
+	key_cache_queue_locked(shard, node);
+	shard->bytes += size;
+	shard->entries++;
+	lock_drop(&shard->lock);
+}
+
+void
+key_cache_clear(struct key_cache *cache)
+{
+	for (size_t i = 0; i < KEY_CACHE_SHARDS; i++) {
+		struct key_cache_shard *shard = &cache->shards[i];
+
+		lock_take(&shard->lock);
+		while (shard->oldest != NULL)
+			key_cache_remove_locked(shard, shard->oldest);
+		lock_drop(&shard->lock);
+	}
+}
+
+void
+key_cache_stats(struct key_cache *cache, struct key_cache_stats *out)
+{
+	*out = (struct key_cache_stats){
+	    .capacity = atomic_load_explicit(&cache->capacity, memory_order_relaxed)};
+	for (size_t i = 0; i < KEY_CACHE_SHARDS; i++) {
+		struct key_cache_shard *shard = &cache->shards[i];
+
+		lock_take(&shard->lock);
+		out->bytes += shard->bytes;
+		out->entries += shard->entries;
+		out->hits += shard->hits;
+		out->misses += shard->misses;
+		lock_drop(&shard->lock);
+	}
+}
