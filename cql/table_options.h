@@ -76,7 +76,7 @@ enum { CACHING_ROWS_ALL = -1, CACHING_ROWS_NONE = 0 };
 
 struct table_options {
 	struct slice comment;
-	double bloom_filter_fp_chance; /* -1: not given, default by strategy: see below */
+	double bloom_filter_fp_chance; /* NaN: not given; table_options_fp_chance() */
 	bool caching_keys;
 	int32_t caching_rows; /* CACHING_ROWS_ALL, CACHING_ROWS_NONE or a number */
 	bool cdc;
@@ -90,7 +90,8 @@ struct table_options {
 	struct retry_policy speculative_retry;
 	struct retry_policy additional_write_policy;
 	struct slice memtable;
-	bool incremental_backups; /* 5.0 and 4.1.x where it has them; see table_options.c */
+	/* Options of later versions: neither printed nor stored while they have the default. */
+	bool incremental_backups;
 	bool allow_auto_snapshot;
 	struct option_map extensions; /* text -> blob */
 
