@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "storage/lifecycle.h"
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/uuid.h"
+#include "storage/sstable.h"
 
 enum { LIFECYCLE_LOG_BYTES_MAX = 64 << 20 };
 
@@ -22,6 +24,7 @@ struct lifecycle {
 	struct file *file; /* owned */
 	bool is_committed;
 	struct lifecycle_names added, removed; /* bases */
+	atomic_uint obsolete; /* removed tables that still have readers */
 };
 
 static void
@@ -216,6 +219,27 @@ lifecycle_finish(struct lifecycle *lifecycle)
 		lifecycle->is_committed ? &lifecycle->removed : &lifecycle->added, &err) != 0)
 		log_error("%s: leftovers stay until the next start: %s", lifecycle->path, err.text);
 	lifecycle_free(lifecycle);
+}
+
+static void
+lifecycle_obsolete_deleted(void *argument)
+{
+	struct lifecycle *lifecycle = argument;
+
+	/* Acquire-release: the last one sees that all the files are gone. */
+	if (atomic_fetch_sub_explicit(&lifecycle->obsolete, 1, memory_order_acq_rel) == 1)
+		lifecycle_finish(lifecycle);
+}
+
+void
+lifecycle_finish_obsolete(
+    struct lifecycle *lifecycle, struct sstable *const *removed, uint32_t count)
+{
+	/* One more for ourselves, so that the log is not gone while we still mark. */
+	atomic_store(&lifecycle->obsolete, count + 1);
+	for (uint32_t i = 0; i < count; i++)
+		sstable_mark_obsolete(removed[i], lifecycle_obsolete_deleted, lifecycle);
+	lifecycle_obsolete_deleted(lifecycle);
 }
 
 /* ---- recovery -------------------------------------------------------------------------------- */

@@ -33,6 +33,14 @@ int lifecycle_commit(struct lifecycle *lifecycle, struct error *err);
  * Failures are logged and leave the log for the next start. */
 void lifecycle_finish(struct lifecycle *lifecycle);
 
+/*
+ * As lifecycle_finish() after a commit, when the removed tables may still be read: each is marked
+ * obsolete and deletes its files with its last reference; after the last one the log goes. Frees.
+ */
+struct sstable;
+void lifecycle_finish_obsolete(
+    struct lifecycle *lifecycle, struct sstable *const *removed, uint32_t count);
+
 /* At start, before SSTables are listed: finish every transaction log found in `directory`. */
 int lifecycle_recover(struct env *env, const char *directory, struct error *err);
 

@@ -169,4 +169,119 @@ void store_set_truncated(struct table_store *table, struct commitlog_position po
 int
 store_snapshot(struct store *store, struct table_store *table, const char *tag, struct error *err);
 
+/* ---- compaction ------------------------------------------------------------------------------ */
+
+/* Merge all SSTables of the table into one (or, leveled, into its levels) and wait. */
+int store_compact(struct store *store, struct table_store *table, struct error *err);
+void store_set_auto_compaction(struct store *store, struct table_store *table, bool is_enabled);
+bool store_auto_compaction(const struct table_store *table);
+/* Bytes per second for all compactions of the node; 0: no limit. */
+void store_set_compaction_throughput(struct store *store, uint64_t bytes_per_second);
+uint64_t store_compaction_throughput(const struct store *store);
+void store_set_concurrent_compactors(struct store *store, uint32_t count);
+uint32_t store_concurrent_compactors(const struct store *store);
+
+/* One running compaction, copied out. */
+struct store_compaction {
+	struct uuid id;
+	const char *kind; /* "COMPACTION", "TOMBSTONE_COMPACTION", "CLEANUP", ...: static */
+	char keyspace[49], table[49];
+	uint64_t completed_bytes, total_bytes;
+	uint32_t sstables;
+};
+/* Up to `capacity` of them; returns how many run. */
+uint32_t store_compactions(struct store *store, struct store_compaction *out, uint32_t capacity);
+uint32_t store_pending_compactions(struct store *store, struct table_store *table);
+/* Ask running compactions to stop: by id, or (id NULL) by kind, or (both NULL) all. Returns how many. */
+uint32_t store_stop_compactions(struct store *store, const struct uuid *id, const char *kind);
+
+/* A compaction that ended well, for system.compaction_history; called on a CompactionExecutor thread. */
+struct store_compaction_record {
+	struct uuid id;
+	const char *keyspace, *table; /* borrowed during the call */
+	int64_t ended_ms;
+	uint64_t bytes_in, bytes_out;
+	const uint64_t *rows_merged; /* [i]: partitions that came from i + 1 SSTables */
+	uint32_t rows_merged_count;
+};
+typedef void (*store_compaction_fn)(void *context, const struct store_compaction_record *record);
+void store_on_compaction(struct store *store, store_compaction_fn fn, void *context);
+
+/* ---- what operators ask ------------------------------------------------------------------------ */
+
+enum { STORE_LEVELS = 9 };
+
+/* Counters and gauges of one table (TableMetrics); histograms are borrowed and live as long as the store. */
+struct store_table_stats {
+	const char *keyspace, *name; /* live as long as the store */
+	struct uuid id;
+	uint64_t reads, ranges, writes; /* local */
+	const struct histogram *read_us, *range_us, *write_us;
+	const struct histogram *sstables_per_read, *tombstones_per_read, *live_rows_per_read;
+	uint32_t sstables;
+	uint32_t sstables_in_level[STORE_LEVELS]; /* leveled compaction */
+	uint64_t live_bytes,
+	    total_bytes; /* on disk; total includes files that wait for their last reader */
+	uint64_t snapshot_bytes; /* true size: what only snapshots still hold */
+	double compression_ratio; /* compressed / uncompressed; -1 when nothing is compressed */
+	uint64_t estimated_partitions;
+	uint64_t memtable_partitions, memtable_rows, memtable_bytes, memtable_switches;
+	uint32_t pending_flushes, pending_compactions;
+	uint64_t filter_false_positives, filter_true_positives;
+	uint64_t filter_bytes, summary_bytes, compression_bytes; /* memory */
+	uint64_t partition_bytes_min, partition_bytes_max, partition_bytes_mean;
+	uint64_t bytes_flushed, bytes_compacted;
+	double droppable_tombstone_ratio;
+};
+/* Reads the statistics of the table's SSTables where that has not happened yet. */
+void
+store_table_stats(struct store *store, struct table_store *table, struct store_table_stats *out);
+
+/* Live tables, copied: free() the array. */
+struct table_store **store_tables(struct store *store, uint32_t *count);
+/* By names; NULL: none such. */
+struct table_store *store_find_table(struct store *store, const char *keyspace, const char *name);
+const char *table_store_keyspace(const struct table_store *table);
+const char *table_store_name(const struct table_store *table);
+const struct uuid *table_store_id(const struct table_store *table);
+
+/* Sum of estimated sizes per bucket (tablehistograms): offsets as EstimatedHistogram makes them. */
+void store_partition_histograms(struct store *store, struct table_store *table,
+    struct histogram *sizes, struct histogram *cells);
+
+/* Paths of the Data files that hold `key` (getsstables); calls back for each. */
+int store_sstables_for_key(struct store *store, struct table_store *table, struct slice key,
+    void (*each)(void *argument, const char *path), void *argument, struct error *err);
+
+/* Take over SSTables that were put into the table's directory while the node runs (refresh). */
+int
+store_refresh(struct store *store, struct table_store *table, uint32_t *added, struct error *err);
+
+struct store_snapshot_info {
+	const char *keyspace, *table, *tag; /* borrowed during the call */
+	uint64_t true_bytes, total_bytes;
+	int64_t created_ms;
+};
+int store_list_snapshots(struct store *store,
+    void (*each)(void *argument, const struct store_snapshot_info *info), void *argument,
+    struct error *err);
+/* tag NULL: all; keyspace NULL: of every keyspace, dropped tables' snapshots included. *removed: how many. */
+int store_clear_snapshots(struct store *store, const char *keyspace, const char *tag,
+    uint32_t *removed, struct error *err);
+
+struct store_cache_stats {
+	uint64_t capacity_bytes, size_bytes, entries, hits, requests;
+};
+void store_key_cache_stats(struct store *store, struct store_cache_stats *out);
+void store_chunk_cache_stats(struct store *store, struct store_cache_stats *out);
+void store_invalidate_key_cache(struct store *store);
+
+struct store_commitlog_stats {
+	uint64_t total_bytes, segments, pending, completed;
+	const struct histogram *sync_us; /* borrowed */
+};
+void store_commitlog_stats(struct store *store, struct store_commitlog_stats *out);
+/* Memory of all memtables, the ones being flushed included, and of those. */
+uint64_t store_memtable_bytes(const struct store *store);
+
 #endif

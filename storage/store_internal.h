@@ -15,6 +15,7 @@ struct store {
 	struct op_order order; /* the write order */
 	struct commitlog *commitlog;
 	struct sstable_context sstables; /* its caches are owned */
+	struct compaction_manager *compactions;
 	atomic_int state;
 
 	/* Guarded by tables_lock for writers; readers go through table_metadata.user. */
@@ -59,9 +60,5 @@ void store_flush_ended(struct store *store, uint64_t bytes);
 void store_flush_failed(struct store *store, struct table_store *table, const struct error *err);
 /* Run `work` on a stage of the server's. */
 bool store_submit(struct store *store, const char *stage, store_work_fn work, void *argument);
-
-/* A copy of the pointers of all tables, for walking without the lock; free() it. Tables are freed only
- * by store_close(). */
-struct table_store **store_tables(struct store *store, uint32_t *count);
 
 #endif

@@ -43,8 +43,9 @@ struct flush {
 	struct flush *next;
 	struct table_store *table;
 	struct memtable *memtable; /* one reference */
-	/* Everything of this table at or before this position is in this memtable or an older one. */
-	struct commitlog_position upto;
+	/* Everything of this table at or before `upto` is in this memtable or an older one; what lies
+	 * in (after, upto] is in this one for sure, which its SSTable tells a replay. */
+	struct commitlog_position after, upto;
 	bool is_done;
 	atomic_bool needs_retry; /* it failed; the timer submits it again */
 };
@@ -76,6 +77,7 @@ struct table_store {
 	struct lock flush_lock;
 	struct flush *flushes; /* oldest first; guarded by view_lock */
 	uint64_t last_switch_ns;
+	struct commitlog_position current_since; /* no older memtable holds a record behind this */
 	struct commitlog_position truncated_at; /* replay skips what is at or before it */
 
 	/* Compaction: SSTables that a running task works on; guarded by view_lock. */
@@ -101,6 +103,8 @@ void table_view_replace(struct table_store *table, struct memtable *flushed,
 int table_store_open(struct store *store, const struct table_metadata *metadata, uint32_t slot,
     struct table_store **out, struct error *err);
 void table_store_free(struct table_store *table);
+/* Add complete SSTables of the directory that are not in the view yet; *added: how many. */
+int table_store_open_sstables(struct table_store *table, uint32_t *added, struct error *err);
 
 /* Name for a new SSTable of this table; borrows the table's directory. */
 struct sstable_descriptor table_store_new_descriptor(struct table_store *table);

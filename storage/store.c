@@ -1,0 +1,786 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "storage/store.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/alloc.h"
+#include "base/log.h"
+#include "storage/chunk_cache.h"
+#include "storage/compaction.h"
+#include "storage/key_cache.h"
+#include "storage/snapshot.h"
+#include "storage/store_internal.h"
+
+enum {
+	STORE_UPDATES_INLINE = 8, /* tables of one mutation that need no allocation */
+	STORE_WAITING_MAX =
+	    1 << 16, /* writes that may wait for memory before the rest is refused */
+	STORE_TIMER_MS = 1000,
+};
+
+bool
+store_submit(struct store *store, const char *stage, store_work_fn work, void *argument)
+{
+	return store->executor.submit(store->executor.context, stage, work, argument);
+}
+
+struct table_store **
+store_tables(struct store *store, uint32_t *count)
+{
+	struct table_store **copy;
+
+	lock_take(&store->tables_lock);
+	copy = xcalloc(store->table_capacity + 1, sizeof(*copy));
+	*count = 0;
+	for (uint32_t i = 0; i < store->table_capacity; i++)
+		if (store->tables[i] != NULL && !atomic_load(&store->tables[i]->is_dropped))
+			copy[(*count)++] = store->tables[i];
+	lock_drop(&store->tables_lock);
+	return copy;
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+void
+store_relieve_memory(struct store *store)
+{
+	uint64_t all = atomic_load_explicit(&store->memtable_bytes, memory_order_relaxed);
+	uint64_t flushing = atomic_load_explicit(&store->flushing_bytes, memory_order_relaxed);
+	uint64_t share = (uint64_t)((double)store->options.memtable_bytes *
+	    store->options.memtable_cleanup_threshold);
+	struct table_store **tables, *largest = NULL;
+	uint64_t largest_bytes = 0;
+	struct error err;
+	uint32_t count;
+
+	if (all < flushing || all - flushing < share)
+		return;
+	/* One thread looks for the largest; the others go on with their writes. */
+	if (atomic_exchange(&store->is_relieving, true))
+		return;
+	tables = store_tables(store, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t bytes;
+
+		bytes = table_store_memtable_bytes(tables[i]);
+		if (bytes > largest_bytes) {
+			largest = tables[i];
+			largest_bytes = bytes;
+		}
+	}
+	free(tables);
+	if (largest != NULL && table_flush_begin(largest, &err) != 0)
+		log_error("%s", err.text);
+	atomic_store(&store->is_relieving, false);
+}
+
+void
+store_resume_waiting(struct store *store)
+{
+	struct store_write *list;
+
+	lock_take(&store->waiting_lock);
+	list = store->waiting_first;
+	store->waiting_first = store->waiting_last = NULL;
+	atomic_store(&store->waiting_count, 0);
+	lock_drop(&store->waiting_lock);
+	while (list != NULL) {
+		struct store_write *write = list;
+
+		list = write->next;
+		write->next = NULL;
+		store_apply(store, write);
+	}
+}
+
+static bool
+store_has_memory(const struct store *store)
+{
+	return atomic_load_explicit(&store->memtable_bytes, memory_order_relaxed) <
+	    store->options.memtable_bytes;
+}
+
+/* Park a write until a flush frees memory. 0, or -1 when too many wait already. */
+static int
+store_wait_for_memory(struct store *store, struct store_write *write, struct error *err)
+{
+	int rc = 0;
+
+	lock_take(&store->waiting_lock);
+	if (atomic_load(&store->waiting_count) >= STORE_WAITING_MAX) {
+		rc = error_set(err, ERROR_OVERLOADED,
+		    "too many writes wait for memtable memory (%" PRIu64
+		    " bytes in use); flushes cannot keep up",
+		    (uint64_t)atomic_load(&store->memtable_bytes));
+	} else {
+		write->next = NULL;
+		if (store->waiting_last != NULL)
+			store->waiting_last->next = write;
+		else
+			store->waiting_first = write;
+		store->waiting_last = write;
+		atomic_fetch_add(&store->waiting_count, 1);
+	}
+	lock_drop(&store->waiting_lock);
+	return rc;
+}
+
+void
+store_flush_ended(struct store *store, uint64_t bytes)
+{
+	atomic_fetch_sub(&store->flushing_bytes, bytes);
+	if (atomic_exchange(&store->has_flush_error, false))
+		log_info("flushing works again, writes are accepted");
+	pthread_mutex_lock(&store->flush_mutex);
+	pthread_cond_broadcast(&store->flush_cond);
+	pthread_mutex_unlock(&store->flush_mutex);
+	store_resume_waiting(store);
+}
+
+void
+store_flush_failed(struct store *store, struct table_store *table, const struct error *err)
+{
+	log_error("flush of %s.%s failed, its data stays in memory and in the commit log, writes "
+		  "are refused until a flush succeeds (tried again every second): %s",
+	    table->keyspace, table->name, err->text);
+	lock_take(&store->waiting_lock);
+	store->flush_error = *err;
+	lock_drop(&store->waiting_lock);
+	atomic_store(&store->has_flush_error, true);
+	pthread_mutex_lock(&store->flush_mutex);
+	pthread_cond_broadcast(&store->flush_cond);
+	pthread_mutex_unlock(&store->flush_mutex);
+	/* They get the error now, by the same way. */
+	store_resume_waiting(store);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void
+store_write_synced(struct commitlog_waiter *waiter, const struct error *err)
+{
+	struct store_write *write =
+	    (struct store_write *)((char *)waiter - offsetof(struct store_write, waiter));
+
+	write->on_done(write, err);
+}
+
+/* May a write be taken at all now? 1: yes, 0: it was parked, -1: refused. */
+static int
+store_admit(struct store *store, struct store_write *write, struct error *err)
+{
+	switch (atomic_load_explicit(&store->state, memory_order_relaxed)) {
+	case STORE_RUNNING:
+	case STORE_STARTING: /* system tables are written before the replay of the rest */
+		break;
+	default:
+		return error_set(err, ERROR_SHUTDOWN, "the node is drained and takes no writes");
+	}
+	if (atomic_load_explicit(&store->has_flush_error, memory_order_relaxed)) {
+		lock_take(&store->waiting_lock);
+		error_set(err, store->flush_error.code,
+		    "writes are refused while data cannot be flushed: %s. Free disk space or mend "
+		    "the disk; writes go on by themselves",
+		    store->flush_error.text);
+		lock_drop(&store->waiting_lock);
+		return -1;
+	}
+	if (store_has_memory(store))
+		return 1;
+	store_relieve_memory(store);
+	return store_wait_for_memory(store, write, err);
+}
+
+/* Log and insert, inside the write order. */
+static int
+store_insert(struct store *store, const struct store_write *write, struct slice record,
+    struct commitlog_position *position, struct error *err)
+{
+	const struct mutation *mutation = write->mutation;
+	uint32_t slots_inline[STORE_UPDATES_INLINE];
+	struct memtable *memtables_inline[STORE_UPDATES_INLINE];
+	uint32_t count = mutation->update_count, *slots = slots_inline;
+	struct memtable **memtables = memtables_inline;
+	unsigned ticket;
+	int rc = 0;
+
+	if (count > STORE_UPDATES_INLINE) {
+		slots = xcalloc(count, sizeof(*slots));
+		memtables = xcalloc(count, sizeof(*memtables));
+	}
+	ticket = op_order_start(&store->order);
+	for (uint32_t i = 0; i < count; i++) {
+		struct table_store *table = store_table(store, mutation->updates[i].table);
+
+		if (table == NULL || atomic_load(&table->is_dropped)) {
+			rc =
+			    error_set(err, ERROR_INVALID, "table %.*s.%.*s does not exist any more",
+				(int)mutation->updates[i].table->keyspace.size,
+				(const char *)mutation->updates[i].table->keyspace.data,
+				(int)mutation->updates[i].table->name.size,
+				(const char *)mutation->updates[i].table->name.data);
+			goto done;
+		}
+		slots[i] = table->slot;
+		/* Chosen before the place in the log is: see table_flush_begin(). */
+		memtables[i] = atomic_load_explicit(&table->current, memory_order_acquire);
+	}
+	*position = (struct commitlog_position){0, 0};
+	if (write->is_durable)
+		rc = commitlog_add(store->commitlog, record, slots, count, position, err);
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		rc = memtable_apply(memtables[i], &mutation->updates[i], err);
+done:
+	op_order_end(&store->order, ticket);
+	if (count > STORE_UPDATES_INLINE) {
+		free(slots);
+		free(memtables);
+	}
+	return rc;
+}
+
+void
+store_apply(struct store *store, struct store_write *write)
+{
+	struct commitlog_position position;
+	struct buffer local, *scratch = write->scratch;
+	struct error err;
+	int rc;
+
+	rc = store_admit(store, write, &err);
+	if (rc == 0)
+		return;
+	if (rc < 0) {
+		write->on_done(write, &err);
+		return;
+	}
+	if (scratch == NULL) {
+		buffer_init(&local);
+		scratch = &local;
+	}
+	buffer_clear(scratch);
+	rc = 0;
+	if (write->is_durable) {
+		mutation_encode(write->mutation, scratch);
+		rc = buffer_check(scratch, &err);
+	}
+	if (rc == 0)
+		rc = store_insert(store, write, buffer_slice(scratch), &position, &err);
+	if (scratch == &local)
+		buffer_fini(&local);
+	if (rc != 0) {
+		write->on_done(write, &err);
+		return;
+	}
+	if (atomic_load_explicit(&store->memtable_bytes, memory_order_relaxed) >=
+	    store->relieve_bytes)
+		store_relieve_memory(store);
+	if (write->is_durable) {
+		write->waiter.position = position;
+		write->waiter.on_synced = store_write_synced;
+		if (!commitlog_acknowledge(store->commitlog, &write->waiter))
+			return;
+	}
+	write->on_done(write, NULL);
+}
+
+void
+store_apply_many(struct store *store, struct store_write *const *writes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		store_apply(store, writes[i]);
+}
+
+/* ---- tables ------------------------------------------------------------------------------------ */
+
+struct table_store *
+store_table(struct store *store, const struct table_metadata *table)
+{
+	(void)store;
+	return atomic_load_explicit(&table->user, memory_order_acquire);
+}
+
+static struct table_store *
+store_find_locked(struct store *store, const struct uuid *id)
+{
+	lock_assert_held(&store->tables_lock);
+	for (uint32_t i = 0; i < store->table_capacity; i++)
+		if (store->tables[i] != NULL && uuid_equal(&store->tables[i]->id, id))
+			return store->tables[i];
+	return NULL;
+}
+
+/* A slot number for a new table; slots are not reused while the process runs. */
+static uint32_t
+store_new_slot_locked(struct store *store)
+{
+	uint32_t slot = store->table_count++;
+
+	lock_assert_held(&store->tables_lock);
+	if (slot >= store->table_capacity) {
+		uint32_t capacity = store->table_capacity == 0 ? 64 : store->table_capacity * 2;
+
+		store->tables = xrealloc(store->tables, capacity * sizeof(*store->tables));
+		memset(store->tables + store->table_capacity, 0,
+		    (capacity - store->table_capacity) * sizeof(*store->tables));
+		store->table_capacity = capacity;
+	}
+	return slot;
+}
+
+static int
+store_add_table(struct store *store, const struct table_metadata *metadata, struct error *err)
+{
+	struct table_store *table;
+	uint32_t slot;
+
+	lock_take(&store->tables_lock);
+	slot = store_new_slot_locked(store);
+	lock_drop(&store->tables_lock);
+	if (table_store_open(store, metadata, slot, &table, err) != 0)
+		return -1;
+	lock_take(&store->tables_lock);
+	store->tables[slot] = table;
+	lock_drop(&store->tables_lock);
+	/* Release: whoever finds the handle finds an opened table. */
+	atomic_store_explicit(
+	    &((struct table_metadata *)metadata)->user, table, memory_order_release);
+	return 0;
+}
+
+/* The table has changed: new writes go by the new metadata, what was written by the old is flushed. */
+static int
+store_alter_table(
+    struct table_store *table, const struct table_metadata *metadata, struct error *err)
+{
+	struct table_metadata *old = atomic_exchange(&table->metadata, table_ref(metadata));
+
+	atomic_store_explicit(
+	    &((struct table_metadata *)metadata)->user, table, memory_order_release);
+	/* Readers and memtables may still look at the old one: it lives as long as the store. */
+	lock_take(&table->store->tables_lock);
+	table->store->old_metadata = xrealloc(table->store->old_metadata,
+	    (table->store->old_metadata_count + 1) * sizeof(*table->store->old_metadata));
+	table->store->old_metadata[table->store->old_metadata_count++] = old;
+	lock_drop(&table->store->tables_lock);
+	if (table_flush_begin(table, err) != 0)
+		return -1;
+	return table_flush_wait(table, err);
+}
+
+static int
+store_drop_table(struct store *store, struct table_store *table, struct error *err)
+{
+	const struct table_metadata *metadata = atomic_load(&table->metadata);
+	struct table_view *view;
+	int rc = 0;
+
+	if (store->options.auto_snapshot && metadata->options.allow_auto_snapshot &&
+	    !schema_is_local_keyspace(metadata->keyspace)) {
+		char *tag = snapshot_auto_tag(store->env, "dropped", table->name);
+
+		rc = store_snapshot(store, table, tag, err);
+		free(tag);
+		if (rc != 0)
+			return -1;
+	}
+	atomic_store(&table->is_dropped, true);
+	/* What is in memory goes without being written: table_flush_run() sees is_dropped. */
+	if (table_flush_begin(table, err) != 0 || table_flush_wait(table, err) != 0)
+		return -1;
+	view = table_view_acquire(table);
+	table_view_replace(table, NULL, view->sstables, view->sstable_count, NULL, 0);
+	for (uint32_t i = 0; i < view->sstable_count; i++)
+		sstable_mark_obsolete(view->sstables[i], NULL, NULL);
+	table_view_release(view);
+	commitlog_forget_table(store->commitlog, table->slot);
+	return 0;
+}
+
+int
+store_set_schema(struct store *store, struct schema *schema, struct error *err)
+{
+	struct schema *old;
+	struct table_store **tables;
+	uint32_t count;
+
+	for (uint32_t k = 0; k < schema->keyspace_count; k++) {
+		const struct keyspace_metadata *keyspace = schema->keyspaces[k];
+
+		for (uint32_t t = 0; t < keyspace->table_count && !keyspace->is_virtual; t++) {
+			struct table_metadata *metadata = keyspace->tables[t];
+			struct table_store *table;
+			int rc = 0;
+
+			lock_take(&store->tables_lock);
+			table = store_find_locked(store, &metadata->id);
+			lock_drop(&store->tables_lock);
+			if (table == NULL)
+				rc = store_add_table(store, metadata, err);
+			else if (atomic_load(&table->metadata) != metadata)
+				rc = store_alter_table(table, metadata, err);
+			if (rc != 0)
+				return -1;
+		}
+	}
+	tables = store_tables(store, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (schema_table_by_id(schema, &tables[i]->id) == NULL &&
+		    store_drop_table(store, tables[i], err) != 0) {
+			free(tables);
+			return -1;
+		}
+	}
+	free(tables);
+	lock_take(&store->tables_lock);
+	old = store->schema;
+	store->schema = schema_ref(schema);
+	lock_drop(&store->tables_lock);
+	schema_unref(old);
+	return 0;
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+int
+store_flush(struct store *store, struct table_store *table, struct error *err)
+{
+	(void)store;
+	if (table_flush_begin(table, err) != 0)
+		return -1;
+	return table_flush_wait(table, err);
+}
+
+int
+store_truncate(struct store *store, struct table_store *table, store_truncated_fn record,
+    void *context, struct error *err)
+{
+	const struct table_metadata *metadata = atomic_load(&table->metadata);
+	struct commitlog_position upto;
+	struct table_view *view;
+
+	/* Flushed rather than dropped, so that the snapshot has everything. */
+	upto = commitlog_current(store->commitlog);
+	if (store_flush(store, table, err) != 0)
+		return -1;
+	if (store->options.auto_snapshot && metadata->options.allow_auto_snapshot) {
+		char *tag = snapshot_auto_tag(store->env, "truncated", table->name);
+		int rc = store_snapshot(store, table, tag, err);
+
+		free(tag);
+		if (rc != 0)
+			return -1;
+	}
+	view = table_view_acquire(table);
+	if (record(context, table, upto, err) != 0) {
+		table_view_release(view);
+		return -1;
+	}
+	table->truncated_at = upto;
+	table_view_replace(table, NULL, view->sstables, view->sstable_count, NULL, 0);
+	for (uint32_t i = 0; i < view->sstable_count; i++)
+		sstable_mark_obsolete(view->sstables[i], NULL, NULL);
+	table_view_release(view);
+	return 0;
+}
+
+void
+store_set_truncated(struct table_store *table, struct commitlog_position position)
+{
+	table->truncated_at = position;
+}
+
+int
+store_refresh(struct store *store, struct table_store *table, uint32_t *added, struct error *err)
+{
+	int rc = table_store_open_sstables(table, added, err);
+
+	if (rc == 0 && *added > 0)
+		compaction_check(store->compactions, table);
+	return rc;
+}
+
+/* ---- replay ---------------------------------------------------------------------------------- */
+
+struct store_replay_state {
+	struct store *store;
+	struct arena arena;
+	uint64_t unknown_tables;
+};
+
+static const struct table_metadata *
+store_replay_find(void *argument, const struct uuid *id)
+{
+	struct store_replay_state *state = argument;
+	const struct table_metadata *table = schema_table_by_id(state->store->schema, id);
+
+	if (table == NULL)
+		state->unknown_tables++;
+	return table;
+}
+
+/* Has this table's change at `position` been flushed, or truncated away? */
+static bool
+store_replay_is_flushed(struct table_store *table, struct commitlog_position position)
+{
+	struct table_view *view;
+	bool is_flushed = false;
+
+	if (commitlog_position_compare(position, table->truncated_at) <= 0)
+		return true;
+	view = table_view_acquire(table);
+	for (uint32_t i = 0; i < view->sstable_count && !is_flushed; i++) {
+		/* Statistics that cannot be read say nothing: the record is applied once more. */
+		const struct sstable_stats *stats = sstable_stats(view->sstables[i], NULL);
+
+		for (uint32_t k = 0; stats != NULL && k < stats->commitlog_count; k++)
+			is_flushed |=
+			    commitlog_position_compare(stats->commitlog[k].start, position) < 0 &&
+			    commitlog_position_compare(position, stats->commitlog[k].end) <= 0;
+	}
+	table_view_release(view);
+	return is_flushed;
+}
+
+static int
+store_replay_record(
+    void *context, struct slice record, struct commitlog_position position, struct error *err)
+{
+	struct store_replay_state *state = context;
+	struct store *store = state->store;
+	struct mutation mutation;
+	int taken = 0;
+
+	arena_reset(&state->arena);
+	if (mutation_decode(record, store_replay_find, state, &state->arena, &mutation, err) != 0)
+		return -1;
+	for (uint32_t i = 0; i < mutation.update_count; i++) {
+		struct table_store *table = store_table(store, mutation.updates[i].table);
+
+		if (table == NULL || store_replay_is_flushed(table, position))
+			continue;
+		if (memtable_apply(atomic_load(&table->current), &mutation.updates[i], err) != 0)
+			return -1;
+		taken = 1;
+	}
+	/* Replay does not wait: one thread, and a flush is begun as soon as the budget says so. */
+	while (!store_has_memory(store)) {
+		store_relieve_memory(store);
+		if (atomic_load(&store->has_flush_error))
+			return error_set(
+			    err, store->flush_error.code, "%s", store->flush_error.text);
+		usleep(1000);
+	}
+	return taken;
+}
+
+int
+store_replay(struct store *store, struct error *err)
+{
+	struct store_replay_state state = {.store = store};
+	struct table_store **tables;
+	uint32_t count;
+	int rc;
+
+	arena_init(&state.arena, 64 << 10);
+	rc = commitlog_replay(store->commitlog, store_replay_record, &state, err);
+	arena_fini(&state.arena);
+	if (rc != 0)
+		return -1;
+	if (state.unknown_tables > 0)
+		log_info("Replay: %" PRIu64 " changes of tables that were dropped left out",
+		    state.unknown_tables);
+	/* The replayed data has no place in the new log: it must be on disk before the old files go. */
+	tables = store_tables(store, &count);
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		if (!memtable_is_empty(atomic_load(&tables[i]->current)))
+			rc = table_flush_begin(tables[i], err);
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		rc = table_flush_wait(tables[i], err);
+	free(tables);
+	if (rc == 0)
+		rc = commitlog_replayed(store->commitlog, err);
+	if (rc == 0)
+		atomic_store(&store->state, STORE_RUNNING);
+	return rc;
+}
+
+/* ---- the timer --------------------------------------------------------------------------------- */
+
+static void
+store_tick(struct store *store)
+{
+	uint64_t now = env_monotonic_ns(store->env);
+	struct table_store **tables;
+	struct error err;
+	uint32_t count;
+
+	tables = store_tables(store, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		struct table_store *table = tables[i];
+		int32_t period = atomic_load(&table->metadata)->options.memtable_flush_period_in_ms;
+
+		table_flush_retry(table);
+		if (period > 0 && now - table->last_switch_ns >= (uint64_t)period * 1000000 &&
+		    !memtable_is_empty(atomic_load(&table->current)) &&
+		    table_flush_begin(table, &err) != 0)
+			log_error("%s", err.text);
+	}
+	free(tables);
+}
+
+static void *
+store_timer(void *argument)
+{
+	struct store *store = argument;
+
+	log_thread_name("ScheduledTasks");
+	pthread_mutex_lock(&store->timer_mutex);
+	while (!store->is_stopping) {
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += STORE_TIMER_MS / 1000;
+		pthread_cond_timedwait(&store->timer_cond, &store->timer_mutex, &until);
+		if (store->is_stopping)
+			break;
+		pthread_mutex_unlock(&store->timer_mutex);
+		store_tick(store);
+		pthread_mutex_lock(&store->timer_mutex);
+	}
+	pthread_mutex_unlock(&store->timer_mutex);
+	return NULL;
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------- */
+
+static char *
+store_strdup(const char *text)
+{
+	return text != NULL ? xstrdup(text) : NULL;
+}
+
+/* The log is over its total: flush what keeps the oldest segments alive. On the sync thread. */
+static void
+store_on_log_pressure(void *context, const uint32_t *slots, size_t count)
+{
+	struct store *store = context;
+
+	for (size_t i = 0; i < count; i++) {
+		struct table_store *table = NULL;
+		struct error err;
+
+		lock_take(&store->tables_lock);
+		if (slots[i] < store->table_capacity)
+			table = store->tables[slots[i]];
+		lock_drop(&store->tables_lock);
+		if (table != NULL && table->flushes == NULL && table_flush_begin(table, &err) != 0)
+			log_error("%s", err.text);
+	}
+}
+
+int
+store_open(const struct store_options *options, struct env *env,
+    const struct store_executor *executor, struct store **out, struct error *err)
+{
+	struct store *store = xzalloc(sizeof(*store));
+
+	store->options = *options;
+	store->options.data_directory = store_strdup(options->data_directory);
+	store->options.commitlog_directory = store_strdup(options->commitlog_directory);
+	store->options.saved_caches_directory = store_strdup(options->saved_caches_directory);
+	store->options.cdc_raw_directory = store_strdup(options->cdc_raw_directory);
+	store->options.commitlog_archive_command = store_strdup(options->commitlog_archive_command);
+	if (store->options.memtable_shards == 0)
+		store->options.memtable_shards = 16;
+	store->relieve_bytes = (uint64_t)((double)store->options.memtable_bytes *
+	    store->options.memtable_cleanup_threshold);
+	store->env = env;
+	store->executor = *executor;
+	op_order_init(&store->order, RANK_STORE_ORDER_BARRIER);
+	lock_init(&store->tables_lock, "store.tables", RANK_STORE_TABLES);
+	lock_init(&store->waiting_lock, "store.waiting", RANK_STORE_WAITING);
+	pthread_mutex_init(&store->flush_mutex, NULL);
+	pthread_cond_init(&store->flush_cond, NULL);
+	pthread_mutex_init(&store->timer_mutex, NULL);
+	pthread_cond_init(&store->timer_cond, NULL);
+	store->sstables.env = env;
+	store->sstables.chunks = chunk_cache_new(options->file_cache_bytes);
+	store->sstables.keys = key_cache_new(options->key_cache_bytes);
+	if (files_mkdir(env->files, options->data_directory, err) != 0 ||
+	    commitlog_open(&store->options, env, &store->order, &store->commitlog, err) != 0)
+		goto failed;
+	store->compactions = compaction_manager_new(store);
+	commitlog_on_pressure(store->commitlog, store_on_log_pressure, store);
+	if (pthread_create(&store->timer_thread, NULL, store_timer, store) != 0) {
+		error_set(err, ERROR_NO_MEMORY, "cannot start the store's timer thread");
+		goto failed;
+	}
+	store->has_timer_thread = true;
+	*out = store;
+	return 0;
+failed:
+	store_close(store);
+	return -1;
+}
+
+int
+store_drain(struct store *store, struct error *err)
+{
+	struct table_store **tables;
+	uint32_t count;
+	int rc = 0;
+
+	atomic_store(&store->state, STORE_DRAINED);
+	tables = store_tables(store, &count);
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		if (!memtable_is_empty(atomic_load(&tables[i]->current)))
+			rc = table_flush_begin(tables[i], err);
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		rc = table_flush_wait(tables[i], err);
+	free(tables);
+	if (rc == 0)
+		rc = commitlog_sync(store->commitlog, err);
+	return rc;
+}
+
+void
+store_close(struct store *store)
+{
+	if (store == NULL)
+		return;
+	atomic_store(&store->state, STORE_DRAINED);
+	compaction_manager_stop(store->compactions);
+	if (store->has_timer_thread) {
+		pthread_mutex_lock(&store->timer_mutex);
+		store->is_stopping = true;
+		pthread_cond_signal(&store->timer_cond);
+		pthread_mutex_unlock(&store->timer_mutex);
+		pthread_join(store->timer_thread, NULL);
+	}
+	compaction_manager_free(store->compactions);
+	commitlog_close(store->commitlog);
+	for (uint32_t i = 0; i < store->table_capacity; i++)
+		table_store_free(store->tables[i]);
+	for (uint32_t i = 0; i < store->old_metadata_count; i++)
+		table_unref(store->old_metadata[i]);
+	chunk_cache_free(store->sstables.chunks);
+	key_cache_free(store->sstables.keys);
+	schema_unref(store->schema);
+	op_order_fini(&store->order);
+	lock_fini(&store->tables_lock);
+	lock_fini(&store->waiting_lock);
+	pthread_mutex_destroy(&store->flush_mutex);
+	pthread_cond_destroy(&store->flush_cond);
+	pthread_mutex_destroy(&store->timer_mutex);
+	pthread_cond_destroy(&store->timer_cond);
+	free(store->tables);
+	free(store->old_metadata);
+	free((char *)store->options.data_directory);
+	free((char *)store->options.commitlog_directory);
+	free((char *)store->options.saved_caches_directory);
+	free((char *)store->options.cdc_raw_directory);
+	free((char *)store->options.commitlog_archive_command);
+	free(store);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include "storage/store_internal.h"
+
+/*
+ * Reads (SinglePartitionReadCommand, PartitionRangeReadCommand): every memtable and SSTable of a view
+ * that can hold something of the answer becomes a source, and the merge of the sources is what the
+ * caller pulls from. The view is held until the iterator is closed, and with it all that rows point to.
+ */
+
+enum {
+	STORE_READ_SAMPLE = 16, /* latency is measured for one read of so many */
+	STORE_SOURCES_INLINE = 16,
+};
+
+struct store_read_iterator {
+	struct partition_iterator base;
+	struct table_store *table;
+	struct table_view *view; /* a reference */
+	struct unfiltered_iterator *partition; /* single: still to be given out */
+	struct partition_iterator *partitions; /* range */
+	uint64_t began_ns; /* 0: not measured */
+	bool is_range;
+};
+
+static int
+store_read_next_partition(
+    struct partition_iterator *iterator, struct unfiltered_iterator **out, struct error *err)
+{
+	struct store_read_iterator *read = (struct store_read_iterator *)iterator;
+
+	if (read->is_range)
+		return partition_iterator_next(read->partitions, out, err);
+	if (read->partition == NULL)
+		return 0;
+	*out = read->partition;
+	read->partition = NULL;
+	return 1;
+}
+
+static void
+store_read_close(struct partition_iterator *iterator)
+{
+	struct store_read_iterator *read = (struct store_read_iterator *)iterator;
+
+	unfiltered_iterator_close(read->partition);
+	partition_iterator_close(read->partitions);
+	if (read->began_ns != 0)
+		histogram_add(
+		    read->is_range ? &read->table->stats.range_us : &read->table->stats.read_us,
+		    (env_monotonic_ns(read->table->store->env) - read->began_ns) / 1000);
+	table_view_release(read->view);
+}
+
+static const struct partition_iterator_ops store_read_ops = {
+    .next = store_read_next_partition,
+    .close = store_read_close,
+};
+
+static int
+store_read_single(struct store_read_iterator *read, const struct read_command *command,
+    struct arena *arena, struct error *err)
+{
+	struct unfiltered_iterator *sources_inline[STORE_SOURCES_INLINE];
+	struct unfiltered_iterator **sources = sources_inline;
+	const struct table_view *view = read->view;
+	uint32_t most = view->memtable_count + view->sstable_count, count = 0, sstables = 0;
+	int rc = 0;
+
+	if (most > STORE_SOURCES_INLINE) {
+		sources = arena_calloc(arena, most, sizeof(*sources));
+		if (sources == NULL)
+			return error_set(err, ERROR_NO_MEMORY, "no memory for a read");
+	}
+	for (uint32_t i = 0; i < view->memtable_count && rc == 0; i++) {
+		rc = memtable_read(view->memtables[i], command, arena, &sources[count], err);
+		if (rc == 0 && sources[count] != NULL)
+			count++;
+	}
+	for (uint32_t i = 0; i < view->sstable_count && rc == 0; i++) {
+		rc = sstable_read(view->sstables[i], command, arena, &sources[count], err);
+		if (rc == 0 && sources[count] != NULL) {
+			count++;
+			sstables++;
+		}
+	}
+	if (rc != 0) {
+		for (uint32_t i = 0; i < count; i++)
+			unfiltered_iterator_close(sources[i]);
+		return -1;
+	}
+	if (view->sstable_count > 0)
+		histogram_add(&read->table->stats.sstables_per_read, sstables);
+	if (count == 0)
+		return 0;
+	return unfiltered_merge(sources, count, arena, &read->partition, err);
+}
+
+static int
+store_read_range(struct store_read_iterator *read, const struct read_command *command,
+    struct arena *arena, struct error *err)
+{
+	const struct table_view *view = read->view;
+	uint32_t count = 0;
+	struct partition_iterator **sources;
+	int rc = 0;
+
+	sources =
+	    arena_calloc(arena, view->memtable_count + view->sstable_count + 1, sizeof(*sources));
+	if (sources == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a read");
+	for (uint32_t i = 0; i < view->memtable_count && rc == 0; i++) {
+		rc = memtable_scan(view->memtables[i], command, arena, &sources[count], err);
+		if (rc == 0 && sources[count] != NULL)
+			count++;
+	}
+	for (uint32_t i = 0; i < view->sstable_count && rc == 0; i++) {
+		rc = sstable_scan(
+		    view->sstables[i], command, command->table, 0, arena, &sources[count], err);
+		if (rc == 0 && sources[count] != NULL)
+			count++;
+	}
+	if (rc != 0) {
+		for (uint32_t i = 0; i < count; i++)
+			partition_iterator_close(sources[i]);
+		return -1;
+	}
+	return partition_merge(sources, count, arena, &read->partitions, err);
+}
+
+int
+store_read(struct store *store, const struct read_command *command, struct arena *arena,
+    struct partition_iterator **out, struct error *err)
+{
+	struct table_store *table = store_table(store, command->table);
+	struct store_read_iterator *read;
+	unsigned long long nth;
+	int rc;
+
+	if (table == NULL || atomic_load_explicit(&table->is_dropped, memory_order_relaxed))
+		return error_set(err, ERROR_INVALID, "table %.*s.%.*s does not exist any more",
+		    (int)command->table->keyspace.size, (const char *)command->table->keyspace.data,
+		    (int)command->table->name.size, (const char *)command->table->name.data);
+	read = arena_zalloc(arena, sizeof(*read));
+	if (read == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a read");
+	read->base.ops = &store_read_ops;
+	read->table = table;
+	read->is_range = command->is_range;
+	nth = atomic_fetch_add_explicit(
+	    command->is_range ? &table->stats.ranges : &table->stats.reads, 1,
+	    memory_order_relaxed);
+	if (nth % STORE_READ_SAMPLE == 0)
+		read->began_ns = env_monotonic_ns(store->env);
+	read->view = table_view_acquire(table);
+	rc = command->is_range ? store_read_range(read, command, arena, err)
+			       : store_read_single(read, command, arena, err);
+	if (rc != 0) {
+		table_view_release(read->view);
+		return -1;
+	}
+	*out = &read->base;
+	return 0;
+}

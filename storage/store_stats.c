@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include "base/alloc.h"
+#include "storage/chunk_cache.h"
+#include "storage/compaction.h"
+#include "storage/key_cache.h"
+#include "base/hash.h"
+#include "storage/snapshot.h"
+#include "storage/store_internal.h"
+
+/* What operators ask of the store: numbers, copied out. */
+
+struct table_store *
+store_find_table(struct store *store, const char *keyspace, const char *name)
+{
+	struct table_store *found = NULL;
+
+	lock_take(&store->tables_lock);
+	for (uint32_t i = 0; i < store->table_capacity && found == NULL; i++) {
+		struct table_store *each = store->tables[i];
+
+		if (each != NULL && !atomic_load(&each->is_dropped) &&
+		    strcmp(each->keyspace, keyspace) == 0 && strcmp(each->name, name) == 0)
+			found = each;
+	}
+	lock_drop(&store->tables_lock);
+	return found;
+}
+
+const char *
+table_store_keyspace(const struct table_store *table)
+{
+	return table->keyspace;
+}
+
+const char *
+table_store_name(const struct table_store *table)
+{
+	return table->name;
+}
+
+const struct uuid *
+table_store_id(const struct table_store *table)
+{
+	return &table->id;
+}
+
+/* Add one SSTable's numbers; the sums that means are made of are kept by the caller. */
+static void
+store_add_sstable(struct sstable *sstable, int64_t gc_before, struct store_table_stats *out,
+    uint64_t *compressed, uint64_t *uncompressed, double *droppable)
+{
+	const struct sstable_stats *stats = sstable_stats(sstable, NULL);
+	struct sstable_counters counters;
+	int32_t level = sstable_level(sstable);
+
+	out->sstables++;
+	if (level >= 0 && level < STORE_LEVELS)
+		out->sstables_in_level[level]++;
+	out->live_bytes += sstable_total_size(sstable);
+	out->estimated_partitions += sstable_estimated_keys(sstable);
+	out->filter_bytes += sstable_filter_memory(sstable);
+	out->summary_bytes += sstable_summary_memory(sstable);
+	out->compression_bytes += sstable_compression_memory(sstable);
+	sstable_counters(sstable, &counters);
+	out->filter_false_positives += counters.filter_false_positives;
+	out->filter_true_positives += counters.filter_true_positives;
+	if (sstable_compression_ratio(sstable) >= 0) {
+		*compressed += sstable_data_size(sstable);
+		*uncompressed += sstable_uncompressed_size(sstable);
+	}
+	*droppable += sstable_droppable_ratio(sstable, gc_before);
+	if (stats == NULL)
+		return;
+	for (uint32_t i = 0; i + 1 < stats->partition_sizes.count; i++) {
+		uint64_t offset = (uint64_t)stats->partition_sizes.offsets[i];
+
+		if (stats->partition_sizes.counts[i] == 0)
+			continue;
+		if (out->partition_bytes_min == 0 || offset < out->partition_bytes_min)
+			out->partition_bytes_min = offset;
+		if (offset > out->partition_bytes_max)
+			out->partition_bytes_max = offset;
+		out->partition_bytes_mean += offset * (uint64_t)stats->partition_sizes.counts[i];
+	}
+}
+
+void
+store_table_stats(struct store *store, struct table_store *table, struct store_table_stats *out)
+{
+	const struct table_metadata *metadata = atomic_load(&table->metadata);
+	int64_t gc_before = env_wall_us(store->env) / 1000000 - metadata->options.gc_grace_seconds;
+	struct table_view *view = table_view_acquire(table);
+	uint64_t compressed = 0, uncompressed = 0;
+	double droppable = 0;
+
+	*out = (struct store_table_stats){
+	    .keyspace = table->keyspace,
+	    .name = table->name,
+	    .id = table->id,
+	    .reads = atomic_load(&table->stats.reads),
+	    .ranges = atomic_load(&table->stats.ranges),
+	    .writes = atomic_load(&table->stats.writes),
+	    .read_us = &table->stats.read_us,
+	    .range_us = &table->stats.range_us,
+	    .write_us = &table->stats.write_us,
+	    .sstables_per_read = &table->stats.sstables_per_read,
+	    .tombstones_per_read = &table->stats.tombstones_per_read,
+	    .live_rows_per_read = &table->stats.live_rows_per_read,
+	    .memtable_switches = atomic_load(&table->stats.flushes),
+	    .bytes_flushed = atomic_load(&table->stats.bytes_flushed),
+	    .bytes_compacted = atomic_load(&table->stats.bytes_compacted),
+	    .compression_ratio = -1,
+	};
+	for (uint32_t i = 0; i < view->sstable_count; i++)
+		store_add_sstable(
+		    view->sstables[i], gc_before, out, &compressed, &uncompressed, &droppable);
+	if (uncompressed > 0)
+		out->compression_ratio = (double)compressed / (double)uncompressed;
+	if (out->estimated_partitions > 0)
+		out->partition_bytes_mean /= out->estimated_partitions;
+	if (out->sstables > 0)
+		out->droppable_tombstone_ratio = droppable / out->sstables;
+	for (uint32_t i = 0; i < view->memtable_count; i++) {
+		out->memtable_partitions += memtable_partition_count(view->memtables[i]);
+		out->memtable_rows += memtable_row_count(view->memtables[i]);
+		out->memtable_bytes += memtable_bytes(view->memtables[i]);
+	}
+	out->pending_flushes = view->memtable_count - 1;
+	table_view_release(view);
+	out->total_bytes = out->live_bytes;
+	out->pending_compactions = store_pending_compactions(store, table);
+	out->snapshot_bytes = snapshot_true_bytes(store, table);
+}
+
+static void
+store_add_buckets(const struct sstable_histogram *from, struct histogram *to)
+{
+	for (uint32_t i = 0; i + 1 < from->count; i++)
+		if (from->counts[i] > 0)
+			histogram_add_many(
+			    to, (uint64_t)from->offsets[i], (uint64_t)from->counts[i]);
+}
+
+void
+store_partition_histograms(struct store *store, struct table_store *table, struct histogram *sizes,
+    struct histogram *cells)
+{
+	struct table_view *view = table_view_acquire(table);
+
+	(void)store;
+	for (uint32_t i = 0; i < view->sstable_count; i++) {
+		const struct sstable_stats *stats = sstable_stats(view->sstables[i], NULL);
+
+		if (stats == NULL)
+			continue;
+		store_add_buckets(&stats->partition_sizes, sizes);
+		store_add_buckets(&stats->cells_per_partition, cells);
+	}
+	table_view_release(view);
+}
+
+int
+store_sstables_for_key(struct store *store, struct table_store *table, struct slice key,
+    void (*each)(void *argument, const char *path), void *argument, struct error *err)
+{
+	struct table_view *view = table_view_acquire(table);
+	struct read_command command = {
+	    .table = atomic_load(&table->metadata),
+	    .key = key,
+	    .token = murmur3_token(key),
+	    .row_limit = READ_LIMIT_NONE,
+	    .per_partition_limit = READ_LIMIT_NONE,
+	};
+	struct arena arena;
+	int rc = 0;
+
+	(void)store;
+	arena_init(&arena, 64 << 10);
+	for (uint32_t i = 0; i < view->sstable_count && rc == 0; i++) {
+		struct unfiltered_iterator *found;
+		char path[SSTABLE_PATH_MAX];
+
+		rc = sstable_read(view->sstables[i], &command, &arena, &found, err);
+		if (rc != 0 || found == NULL)
+			continue;
+		unfiltered_iterator_close(found);
+		rc = sstable_path(sstable_descriptor(view->sstables[i]), SSTABLE_DATA, path, err);
+		if (rc == 0)
+			each(argument, path);
+	}
+	arena_fini(&arena);
+	table_view_release(view);
+	return rc;
+}
+
+void
+store_key_cache_stats(struct store *store, struct store_cache_stats *out)
+{
+	struct key_cache_stats stats;
+
+	key_cache_stats(store->sstables.keys, &stats);
+	*out = (struct store_cache_stats){
+	    .capacity_bytes = stats.capacity,
+	    .size_bytes = stats.bytes,
+	    .entries = stats.entries,
+	    .hits = stats.hits,
+	    .requests = stats.hits + stats.misses,
+	};
+}
+
+void
+store_chunk_cache_stats(struct store *store, struct store_cache_stats *out)
+{
+	struct chunk_cache_stats stats;
+
+	chunk_cache_stats(store->sstables.chunks, &stats);
+	*out = (struct store_cache_stats){
+	    .capacity_bytes = stats.capacity,
+	    .size_bytes = stats.bytes,
+	    .entries = stats.entries,
+	    .hits = stats.hits,
+	    .requests = stats.hits + stats.misses,
+	};
+}
+
+void
+store_invalidate_key_cache(struct store *store)
+{
+	key_cache_clear(store->sstables.keys);
+}
+
+void
+store_commitlog_stats(struct store *store, struct store_commitlog_stats *out)
+{
+	struct commitlog_stats stats;
+
+	commitlog_stats(store->commitlog, &stats);
+	*out = (struct store_commitlog_stats){
+	    .total_bytes = stats.total_bytes,
+	    .segments = stats.segments,
+	    .pending = stats.pending,
+	    .completed = stats.completed,
+	    .sync_us = stats.sync_us,
+	};
+}
+
+uint64_t
+store_memtable_bytes(const struct store *store)
+{
+	return atomic_load(&store->memtable_bytes);
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "storage/table_store.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "base/alloc.h"
+#include "base/log.h"
+#include "storage/compaction.h"
+#include "storage/lifecycle.h"
+#include "storage/store_internal.h"
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+static struct table_view *
+table_view_new(uint32_t memtable_count, uint32_t sstable_count)
+{
+	struct table_view *view = xzalloc(sizeof(*view));
+
+	atomic_init(&view->refs, 1);
+	view->memtables = xcalloc(memtable_count + 1, sizeof(*view->memtables));
+	view->sstables = xcalloc(sstable_count + 1, sizeof(*view->sstables));
+	return view;
+}
+
+struct table_view *
+table_view_acquire(struct table_store *table)
+{
+	struct table_view *view;
+
+	lock_take(&table->view_lock);
+	view = table->view;
+	/* Relaxed: the lock orders us after whoever installed the view. */
+	atomic_fetch_add_explicit(&view->refs, 1, memory_order_relaxed);
+	lock_drop(&table->view_lock);
+	return view;
+}
+
+void
+table_view_release(struct table_view *view)
+{
+	if (view == NULL)
+		return;
+	/* Acquire-release: the last one must see all uses before it frees. */
+	if (atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	for (uint32_t i = 0; i < view->memtable_count; i++)
+		memtable_unref(view->memtables[i]);
+	for (uint32_t i = 0; i < view->sstable_count; i++)
+		sstable_unref(view->sstables[i]);
+	free(view->memtables);
+	free(view->sstables);
+	free(view);
+}
+
+static bool
+table_view_contains(struct sstable *const *list, uint32_t count, const struct sstable *sstable)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (list[i] == sstable)
+			return true;
+	return false;
+}
+
+/* By age of the files, which needs no statistics to be read: a read that wants to stop early sorts its
+ * few candidates by their newest timestamp itself. */
+static int
+table_view_newest_first(const void *a, const void *b)
+{
+	uint64_t left = sstable_created_ms(*(struct sstable *const *)a);
+	uint64_t right = sstable_created_ms(*(struct sstable *const *)b);
+
+	return left > right ? -1 : left < right;
+}
+
+void
+table_view_replace(struct table_store *table, struct memtable *flushed,
+    struct sstable *const *removed, uint32_t removed_count, struct sstable *const *added,
+    uint32_t added_count)
+{
+	struct table_view *old, *view;
+
+	lock_take(&table->view_lock);
+	old = table->view;
+	view = table_view_new(old->memtable_count, old->sstable_count + added_count);
+	for (uint32_t i = 0; i < old->memtable_count; i++)
+		if (old->memtables[i] != flushed)
+			view->memtables[view->memtable_count++] = memtable_ref(old->memtables[i]);
+	for (uint32_t i = 0; i < added_count; i++)
+		view->sstables[view->sstable_count++] = added[i];
+	for (uint32_t i = 0; i < old->sstable_count; i++)
+		if (!table_view_contains(removed, removed_count, old->sstables[i]))
+			view->sstables[view->sstable_count++] = sstable_ref(old->sstables[i]);
+	qsort(
+	    view->sstables, view->sstable_count, sizeof(*view->sstables), table_view_newest_first);
+	table->view = view;
+	lock_drop(&table->view_lock);
+	table_view_release(old);
+}
+
+/* Make `memtable` (reference taken over) the one that takes the writes. */
+static void
+table_view_push_memtable(struct table_store *table, struct memtable *memtable)
+{
+	struct table_view *old, *view;
+
+	lock_take(&table->view_lock);
+	old = table->view;
+	view = table_view_new(old->memtable_count + 1, old->sstable_count);
+	view->memtables[view->memtable_count++] = memtable;
+	for (uint32_t i = 0; i < old->memtable_count; i++)
+		view->memtables[view->memtable_count++] = memtable_ref(old->memtables[i]);
+	for (uint32_t i = 0; i < old->sstable_count; i++)
+		view->sstables[view->sstable_count++] = sstable_ref(old->sstables[i]);
+	table->view = view;
+	/* Release: a writer that loads it finds a memtable that is ready. */
+	atomic_store_explicit(&table->current, memtable, memory_order_release);
+	lock_drop(&table->view_lock);
+	table_view_release(old);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------- */
+
+static char *
+table_store_directory(struct store *store, const struct table_metadata *metadata)
+{
+	char id[33];
+
+	hex_encode(slice_of(metadata->id.bytes, sizeof(metadata->id.bytes)), id);
+	return xasprintf("%s/%.*s/%.*s-%s", store->options.data_directory,
+	    (int)metadata->keyspace.size, (const char *)metadata->keyspace.data,
+	    (int)metadata->name.size, (const char *)metadata->name.data, id);
+}
+
+static bool
+table_view_has_id(const struct table_view *view, const struct sstable_id *id)
+{
+	for (uint32_t i = 0; i < view->sstable_count; i++)
+		if (sstable_id_equal(&sstable_descriptor(view->sstables[i])->id, id))
+			return true;
+	return false;
+}
+
+/* Open the complete tables of the directory (those whose TOC is there) that are not in the view yet. */
+int
+table_store_open_sstables(struct table_store *table, uint32_t *added, struct error *err)
+{
+	struct store *store = table->store;
+	struct table_view *view;
+	struct file_list list;
+	struct sstable **opened;
+	uint32_t count = 0;
+	int rc = 0;
+
+	if (files_list(store->env->files, table->directory, &list, err) != 0)
+		return -1;
+	view = table_view_acquire(table);
+	opened = xcalloc(list.count + 1, sizeof(*opened));
+	for (size_t i = 0; i < list.count && rc == 0; i++) {
+		struct sstable_descriptor descriptor = {.directory = table->directory};
+		enum sstable_component component;
+
+		if (!sstable_name_parse(list.entries[i].name, &descriptor.id, &component) ||
+		    component != SSTABLE_TOC || table_view_has_id(view, &descriptor.id))
+			continue;
+		if (!descriptor.id.is_uuid &&
+		    descriptor.id.generation >= atomic_load(&table->next_generation))
+			atomic_store(&table->next_generation, descriptor.id.generation + 1);
+		rc = sstable_open(&store->sstables, &descriptor, atomic_load(&table->metadata),
+		    &opened[count], err);
+		if (rc == 0)
+			count++;
+	}
+	if (rc == 0 && count > 0)
+		table_view_replace(table, NULL, NULL, 0, opened, count);
+	else
+		for (uint32_t i = 0; i < count; i++)
+			sstable_unref(opened[i]);
+	*added = rc == 0 ? count : 0;
+	free(opened);
+	table_view_release(view);
+	file_list_fini(&list);
+	return rc;
+}
+
+int
+table_store_open(struct store *store, const struct table_metadata *metadata, uint32_t slot,
+    struct table_store **out, struct error *err)
+{
+	struct table_store *table = xzalloc(sizeof(*table));
+	struct memtable *memtable;
+	uint32_t found;
+
+	table->store = store;
+	table->id = metadata->id;
+	table->slot = slot;
+	table->keyspace = xstrndup((const char *)metadata->keyspace.data, metadata->keyspace.size);
+	table->name = xstrndup((const char *)metadata->name.data, metadata->name.size);
+	table->directory = table_store_directory(store, metadata);
+	atomic_init(&table->next_generation, 1);
+	atomic_init(&table->metadata, table_ref(metadata));
+	lock_init(&table->view_lock, "table.view", RANK_TABLE_VIEW);
+	lock_init(&table->flush_lock, "table.flush", RANK_TABLE_FLUSH);
+	histogram_init(&table->stats.read_us, 90);
+	histogram_init(&table->stats.range_us, 90);
+	histogram_init(&table->stats.write_us, 90);
+	histogram_init(&table->stats.sstables_per_read, 30);
+	histogram_init(&table->stats.tombstones_per_read, 90);
+	histogram_init(&table->stats.live_rows_per_read, 90);
+	table->current_since = commitlog_current(store->commitlog);
+	table->view = table_view_new(0, 0);
+	memtable = memtable_new(metadata, store->options.memtable_shards, &store->memtable_bytes);
+	if (memtable == NULL) {
+		error_set(err, ERROR_NO_MEMORY, "no memory for a memtable of %s.%s",
+		    table->keyspace, table->name);
+		goto failed;
+	}
+	table_view_push_memtable(table, memtable);
+	if (files_mkdir(store->env->files, table->directory, err) != 0 ||
+	    lifecycle_recover(store->env, table->directory, err) != 0 ||
+	    table_store_open_sstables(table, &found, err) != 0)
+		goto failed;
+	*out = table;
+	return 0;
+failed:
+	table_store_free(table);
+	return -1;
+}
+
+void
+table_store_free(struct table_store *table)
+{
+	if (table == NULL)
+		return;
+	table_view_release(table->view);
+	table_unref(atomic_load(&table->metadata));
+	lock_fini(&table->view_lock);
+	lock_fini(&table->flush_lock);
+	free(table->compacting);
+	free(table->keyspace);
+	free(table->name);
+	free(table->directory);
+	free(table);
+}
+
+struct sstable_descriptor
+table_store_new_descriptor(struct table_store *table)
+{
+	return (struct sstable_descriptor){.directory = table->directory,
+	    .id.generation = atomic_fetch_add(&table->next_generation, 1)};
+}
+
+char *
+sstable_base_path(const struct sstable_descriptor *descriptor)
+{
+	char id[SSTABLE_ID_TEXT_SIZE];
+
+	sstable_id_format(&descriptor->id, id);
+	return xasprintf("%s/nb-%s-big", descriptor->directory, id);
+}
+
+/* ---- flushing ------------------------------------------------------------------------------- */
+
+/* Write one memtable into an SSTable, with the transaction that adds it still to be committed. */
+static int
+table_flush_write(
+    struct flush *flush, struct sstable **out, struct lifecycle **lifecycle_out, struct error *err)
+{
+	struct table_store *table = flush->table;
+	struct store *store = table->store;
+	struct commitlog_interval interval = {.start = flush->after, .end = flush->upto};
+	struct sstable_writer_options options = {
+	    .descriptor = table_store_new_descriptor(table),
+	    .table = memtable_table(flush->memtable),
+	    .expected_keys = memtable_partition_count(flush->memtable),
+	    .commitlog = &interval,
+	    .commitlog_count = commitlog_position_compare(flush->after, flush->upto) < 0 ? 1 : 0,
+	    .column_index_bytes = store->options.column_index_bytes,
+	    .sync_interval_bytes = store->options.trickle_fsync ? 10 << 20 : 0,
+	};
+	char *base = sstable_base_path(&options.descriptor);
+	struct sstable_writer *writer = NULL;
+	struct partition_iterator *partitions = NULL;
+	struct lifecycle *lifecycle = NULL;
+	struct unfiltered_iterator *partition;
+	struct arena arena;
+	int rc = -1, more;
+
+	arena_init(&arena, 64 << 10);
+	memtable_encoding_stats(flush->memtable, &options.min_timestamp,
+	    &options.min_local_deletion_time, &options.min_ttl);
+	if (lifecycle_begin(store->env, table->directory, "flush", &lifecycle, err) != 0 ||
+	    lifecycle_add(lifecycle, base, err) != 0 ||
+	    sstable_writer_new(&store->sstables, &options, &writer, err) != 0)
+		goto done;
+	if (memtable_flush_iterator(flush->memtable, &arena, &partitions, err) != 0)
+		goto done;
+	while ((more = partition_iterator_next(partitions, &partition, err)) > 0) {
+		more = sstable_writer_append(writer, partition, err);
+		unfiltered_iterator_close(partition);
+		if (more < 0)
+			break;
+	}
+	if (more < 0)
+		goto done;
+	rc = sstable_writer_finish(writer, out, err);
+	writer = NULL;
+done:
+	partition_iterator_close(partitions);
+	sstable_writer_abort(writer);
+	arena_fini(&arena);
+	free(base);
+	if (rc != 0) {
+		lifecycle_finish(lifecycle);
+		lifecycle = NULL;
+	}
+	*lifecycle_out = lifecycle;
+	return rc;
+}
+
+/* Tell the commit log up to where the table is clean: the flushes that ended, oldest first. */
+static void
+table_flush_settle(struct table_store *table, struct flush *flush)
+{
+	struct commitlog_position upto = {0, 0};
+	struct flush *ended = NULL, **tail = &ended;
+
+	lock_take(&table->view_lock);
+	flush->is_done = true;
+	/* A newer memtable may have been quicker than an older one, whose data only the log has. */
+	while (table->flushes != NULL && table->flushes->is_done) {
+		*tail = table->flushes;
+		table->flushes = table->flushes->next;
+		upto = (*tail)->upto;
+		tail = &(*tail)->next;
+		*tail = NULL;
+	}
+	lock_drop(&table->view_lock);
+	if (upto.segment_id != 0)
+		commitlog_discard(table->store->commitlog, table->slot, upto);
+	while (ended != NULL) {
+		struct flush *next = ended->next;
+
+		free(ended);
+		ended = next;
+	}
+}
+
+/* Runs on MemtableFlushWriter. */
+static void
+table_flush_run(void *argument)
+{
+	struct flush *flush = argument;
+	struct table_store *table = flush->table;
+	struct store *store = table->store;
+	struct sstable *sstable = NULL;
+	struct lifecycle *lifecycle = NULL;
+	uint64_t began = env_monotonic_ns(store->env), bytes;
+	struct error err;
+
+	if (!atomic_load(&table->is_dropped) && !memtable_is_empty(flush->memtable)) {
+		if (table_flush_write(flush, &sstable, &lifecycle, &err) != 0 ||
+		    lifecycle_commit(lifecycle, &err) != 0) {
+			lifecycle_finish(lifecycle);
+			sstable_unref(sstable);
+			atomic_store(&flush->needs_retry, true);
+			store_flush_failed(store, table, &err);
+			return;
+		}
+	}
+	bytes = memtable_bytes(flush->memtable);
+	table_view_replace(table, flush->memtable, NULL, 0, &sstable, sstable != NULL ? 1 : 0);
+	lifecycle_finish(lifecycle);
+	if (sstable != NULL) {
+		atomic_fetch_add(&table->stats.flushes, 1);
+		atomic_fetch_add(&table->stats.bytes_flushed, sstable_total_size(sstable));
+		log_debug("flushed %s.%s: %" PRIu64 " bytes of memory to %" PRIu64
+			  " on disk in %" PRIu64 " ms",
+		    table->keyspace, table->name, bytes, sstable_total_size(sstable),
+		    (env_monotonic_ns(store->env) - began) / 1000000);
+	}
+	memtable_unref(flush->memtable);
+	table_flush_settle(table, flush);
+	store_flush_ended(store, bytes);
+	compaction_check(store->compactions, table);
+}
+
+static void
+table_flush_submit(struct flush *flush)
+{
+	/* A stage that is stopping takes nothing more: drain has flushed before, or the log has it. */
+	if (!store_submit(flush->table->store, "MemtableFlushWriter", table_flush_run, flush))
+		atomic_store(&flush->needs_retry, true);
+}
+
+int
+table_flush_begin(struct table_store *table, struct error *err)
+{
+	struct store *store = table->store;
+	struct memtable *memtable, *old;
+	struct flush *flush, **tail;
+
+	lock_take(&table->flush_lock);
+	old = atomic_load(&table->current);
+	memtable = memtable_new(
+	    atomic_load(&table->metadata), store->options.memtable_shards, &store->memtable_bytes);
+	if (memtable == NULL) {
+		lock_drop(&table->flush_lock);
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a memtable of %s.%s",
+		    table->keyspace, table->name);
+	}
+	flush = xzalloc(sizeof(*flush));
+	flush->table = table;
+	flush->memtable = memtable_ref(old);
+	/*
+	 * Read before the switch: a write that claims its place in the log after this may land in
+	 * the new memtable. Those in between are replayed once more after a crash, which is harmless.
+	 */
+	flush->after = table->current_since;
+	flush->upto = commitlog_current(store->commitlog);
+	table_view_push_memtable(table, memtable);
+	/* Whoever still adds to the old one entered before this. */
+	op_order_barrier(&store->order);
+	table->current_since = commitlog_current(store->commitlog);
+	table->last_switch_ns = env_monotonic_ns(store->env);
+	lock_take(&table->view_lock);
+	for (tail = &table->flushes; *tail != NULL; tail = &(*tail)->next)
+		;
+	*tail = flush;
+	lock_drop(&table->view_lock);
+	atomic_fetch_add(&store->flushing_bytes, memtable_bytes(old));
+	lock_drop(&table->flush_lock);
+	table_flush_submit(flush);
+	return 0;
+}
+
+void
+table_flush_retry(struct table_store *table)
+{
+	for (;;) {
+		struct flush *flush;
+
+		lock_take(&table->view_lock);
+		for (flush = table->flushes; flush != NULL; flush = flush->next)
+			if (atomic_exchange(&flush->needs_retry, false))
+				break;
+		lock_drop(&table->view_lock);
+		if (flush == NULL)
+			return;
+		table_flush_submit(flush);
+	}
+}
+
+int
+table_flush_wait(struct table_store *table, struct error *err)
+{
+	struct store *store = table->store;
+	const struct flush *last;
+	bool is_pending, has_failed;
+	int rc = 0;
+
+	lock_take(&table->view_lock);
+	for (last = table->flushes; last != NULL && last->next != NULL; last = last->next)
+		;
+	lock_drop(&table->view_lock);
+	if (last == NULL)
+		return 0;
+	pthread_mutex_lock(&store->flush_mutex);
+	for (;;) {
+		lock_take(&table->view_lock);
+		is_pending = has_failed = false;
+		for (const struct flush *each = table->flushes; each != NULL; each = each->next) {
+			has_failed |= atomic_load(&each->needs_retry);
+			is_pending |= each == last;
+		}
+		lock_drop(&table->view_lock);
+		if (!is_pending)
+			break;
+		if (has_failed) {
+			lock_take(&store->waiting_lock);
+			rc = error_set(err, store->flush_error.code, "%s", store->flush_error.text);
+			lock_drop(&store->waiting_lock);
+			break;
+		}
+		pthread_cond_wait(&store->flush_cond, &store->flush_mutex);
+	}
+	pthread_mutex_unlock(&store->flush_mutex);
+	return rc;
+}
+
+uint64_t
+table_store_memtable_bytes(struct table_store *table)
+{
+	uint64_t bytes;
+
+	lock_take(&table->view_lock);
+	bytes = memtable_bytes(table->view->memtables[0]);
+	lock_drop(&table->view_lock);
+	return bytes;
+}
