@@ -20,6 +20,7 @@
 enum {
 	CONNECTION_READS_MAX = 4, /* of one socket in one turn: others wait */
 	CONNECTION_ROOM_MIN = 8 << 10, /* less room than this in a block: take another */
+	CONNECTION_ANSWER_GUESS = 16 << 10,
 };
 
 static void connection_read_cb(evutil_socket_t fd, short what, void *argument);
@@ -69,6 +70,8 @@ connection_open(
 	connection->fd = fd;
 	connection->limits = limits;
 	connection->last_active_ns = loop->now_ns;
+	connection->answer_bytes = CONNECTION_ANSWER_GUESS;
+	connection->in_flight_max = CONNECTION_ANSWERS_MAX / CONNECTION_ANSWER_GUESS;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (loop->node->config->rpc_keepalive)
 		(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
@@ -172,8 +175,8 @@ connection_resume(struct connection *connection, unsigned why)
 		return;
 	event_add(connection->read_event, NULL);
 	connection->is_reading = true;
-	/* TLS may hold bytes that the socket no longer shows. */
-	if (connection->tls != NULL)
+	/* There may be bytes that the socket no longer shows: held by TLS, or read and not cut. */
+	if (connection->tls != NULL || connection->block != NULL)
 		event_active(connection->read_event, EV_READ, 0);
 }
 
@@ -257,7 +260,7 @@ connection_admit(struct connection *connection, struct request *request, uint32_
 			connection_pause(connection, CONNECTION_PAUSE_BYTES);
 		}
 	}
-	if (connection->in_flight > CONNECTION_IN_FLIGHT_MAX)
+	if (connection->in_flight >= connection->in_flight_max)
 		connection_pause(connection, CONNECTION_PAUSE_IN_FLIGHT);
 	return true;
 }
@@ -500,13 +503,15 @@ connection_envelope(struct connection *connection, struct envelope *envelope, bo
 
 /* ---- input -------------------------------------------------------------------------------------------- */
 
-/* Cut envelopes out of `run`. Returns the bytes that are done with; *progress: something was cut. */
+/* Cut envelopes out of `run`. Returns the bytes that are done with. A segment's payload has to be cut
+ * whole; a plain run may be left in the block when enough is in flight. */
 static size_t
-connection_cut(struct connection *connection, struct slice run, bool stop_when_framed)
+connection_cut(struct connection *connection, struct slice run, bool stop_when_full)
 {
 	size_t done = 0;
 
-	while (done < run.size && connection->fd >= 0) {
+	while (done < run.size && connection->fd >= 0 &&
+	    !(stop_when_full && (connection->pauses & CONNECTION_PAUSE_IN_FLIGHT) != 0)) {
 		struct slice left = slice_of(run.data + done, run.size - done);
 		struct envelope envelope;
 		struct error err;
@@ -525,7 +530,7 @@ connection_cut(struct connection *connection, struct slice run, bool stop_when_f
 			    connection, envelope.header.version, envelope.header.stream, &err);
 		else
 			connection_envelope(connection, &envelope, consumed == run.size);
-		if (stop_when_framed && connection->handshake.is_framed)
+		if (stop_when_full && connection->handshake.is_framed)
 			break; /* the next byte is a segment's */
 	}
 	return done;
@@ -567,7 +572,8 @@ connection_segment(struct connection *connection)
 static void
 connection_consume(struct connection *connection)
 {
-	while (connection->fd >= 0 && connection->block->start < connection->block->end) {
+	while (connection->fd >= 0 && connection->block->start < connection->block->end &&
+	    (connection->pauses & CONNECTION_PAUSE_IN_FLIGHT) == 0) {
 		struct read_block *block = connection->block;
 		size_t done;
 
@@ -683,7 +689,10 @@ connection_read_cb(evutil_socket_t fd, short what, void *argument)
 	if (!connection->is_tls_known && !connection_choose_tls(connection))
 		return;
 	connection->last_active_ns = loop->now_ns;
-	for (int i = 0; i < CONNECTION_READS_MAX && connection->fd >= 0; i++) {
+	if (connection->block != NULL)
+		connection_consume(connection); /* left there while enough was in flight */
+	for (int i = 0; i < CONNECTION_READS_MAX && connection->fd >= 0 && connection->pauses == 0;
+	     i++) {
 		struct read_block *block = connection_room(connection);
 		size_t room;
 		ssize_t got;
@@ -748,8 +757,21 @@ connection_release(struct connection *connection, struct request *request)
 		request->charged_bytes = 0;
 	}
 	if ((connection->pauses & CONNECTION_PAUSE_IN_FLIGHT) != 0 &&
-	    connection->in_flight < CONNECTION_IN_FLIGHT_MAX / 2)
+	    connection->in_flight <= connection->in_flight_max / 2)
 		connection_resume(connection, CONNECTION_PAUSE_IN_FLIGHT);
+}
+
+static void
+connection_note_answer(struct connection *connection, size_t size)
+{
+	uint32_t bytes = size > CONNECTION_ANSWERS_MAX ? CONNECTION_ANSWERS_MAX : (uint32_t)size;
+	uint32_t max;
+
+	connection->answer_bytes = (connection->answer_bytes * 7 + bytes) / 8;
+	max = CONNECTION_ANSWERS_MAX / (connection->answer_bytes + 1);
+	connection->in_flight_max = max < CONNECTION_IN_FLIGHT_MIN ? CONNECTION_IN_FLIGHT_MIN
+	    : max > CONNECTION_IN_FLIGHT_MAX                       ? CONNECTION_IN_FLIGHT_MAX
+								   : max;
 }
 
 void
@@ -758,6 +780,7 @@ connection_answer(struct connection *connection, struct request *request)
 	uint8_t opcode = 0;
 	struct error err;
 
+	connection_note_answer(connection, request->response.size);
 	connection_release(connection, request);
 	if (connection->fd < 0)
 		return;

@@ -24,7 +24,9 @@ struct loop;
 struct tls_session;
 
 enum {
-	CONNECTION_IN_FLIGHT_MAX = 8192, /* requests; beyond it the socket is not read */
+	CONNECTION_IN_FLIGHT_MAX = 8192, /* requests; see in_flight_max */
+	CONNECTION_IN_FLIGHT_MIN = 32,
+	CONNECTION_ANSWERS_MAX = 4 << 20, /* bytes that answers in flight may come to */
 	CONNECTION_OUTPUT_HIGH = 1 << 20, /* unwritten bytes that stop the reading */
 	CONNECTION_OUTPUT_LOW = 256 << 10, /* ... and that let it go on */
 	CONNECTION_CHUNK_COPY_MAX = 16 << 10, /* longer answers are not copied together */
@@ -66,6 +68,10 @@ struct connection {
 	struct handshake handshake;
 	struct client_state client;
 	uint32_t in_flight;
+	/* Beyond this no more requests are cut: so many that answers like the last ones (answer_bytes,
+	 * smoothed) come to CONNECTION_ANSWERS_MAX. Small requests may have big answers. */
+	uint32_t in_flight_max;
+	uint32_t answer_bytes;
 	uint64_t in_flight_bytes;
 	uint32_t stalled; /* requests that wait for a full stage */
 

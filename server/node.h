@@ -16,6 +16,9 @@
 #include "server/network.h"
 #include "server/stage.h"
 
+/* The Cassandra whose behaviour we match: release_version of system.local. */
+#define NODE_RELEASE_VERSION "4.1.8"
+
 struct env;
 struct store;
 struct coordinator;
@@ -95,6 +98,7 @@ struct node {
 	_Atomic bool is_rate_limited;
 	_Atomic int64_t requests_per_second_max;
 
+	int lock_fd; /* of the data directory */
 	int stop_fd; /* written by node_request_stop(): main drains and exits */
 };
 
