@@ -664,7 +664,9 @@ sstable_writer_encode_statistics(
 	stats.compression_ratio = -1;
 	if (writer->is_compressed && writer->data_flushed > 0)
 		stats.compression_ratio =
-		    (double)writer->out_flushed / (double)writer->data_flushed;
+		    (double)(writer->out_flushed -
+			(uint64_t)writer->chunk_count * COMPRESSION_CRC_SIZE) /
+		    (double)writer->data_flushed;
 	stats.level = options->level;
 	stats.repaired_at = options->repaired_at;
 	stats.has_pending_repair = options->pending_repair != NULL;

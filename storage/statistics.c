@@ -341,7 +341,7 @@ statistics_encode_stats(const struct sstable_stats *stats, struct buffer *out)
 	buffer_put_u32(out, (uint32_t)stats->min_ttl);
 	buffer_put_u32(out, (uint32_t)stats->max_ttl);
 	statistics_put_double(out, stats->compression_ratio);
-	buffer_put_u32(out, STATISTICS_DROP_BINS);
+	buffer_put_u32(out, stats->drop_times.count); /* as many bins as there are: it is closed */
 	buffer_put_u32(out, stats->drop_times.count);
 	for (uint32_t i = 0; i < stats->drop_times.count; i++) {
 		statistics_put_double(out, stats->drop_times.times[i]);

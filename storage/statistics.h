@@ -71,7 +71,7 @@ int statistics_rewrite(struct slice content, const struct sstable_stats *changed
 
 enum {
 	STATISTICS_SIZE_BUCKETS = 150, /* offsets of the histogram of partition sizes */
-	STATISTICS_CELL_BUCKETS = 114,
+	STATISTICS_CELL_BUCKETS = 118,
 	STATISTICS_DROP_BINS = 100,
 	STATISTICS_DROP_ROUND = 60, /* seconds: tombstone times are rounded up to these */
 	STATISTICS_SPOOL = 1024, /* slots for distinct times before bins are merged */
