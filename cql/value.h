@@ -36,7 +36,8 @@ enum assignment {
 };
 
 enum assignment literal_test(enum literal_kind kind, struct slice text, const struct type *type);
-/* The type that a literal has on its own (SELECT (int) ..., toJson(1)); NULL: none (string). */
+/* The type that a literal prefers (Constants.Type.getPreferedTypeFor): ascii or text, the smallest of
+ * int, bigint and varint, double or decimal, ... */
 const struct type *literal_exact_type(enum literal_kind kind, struct slice text);
 
 /*

@@ -38,6 +38,9 @@ int value_decimal_from_bn(const BIGNUM *unscaled, int32_t scale, struct arena *a
 /* BigDecimal.toString. */
 void value_print_decimal(struct slice value, struct buffer *out);
 
+/* "2011-02-03<separator>04:05:06.000Z" */
+void value_print_timestamp_separated(int64_t ms, char separator, struct buffer *out);
+
 /* "1.2.3.4" and "2001:db8:0:0:0:0:0:1" as Java prints them. */
 void value_print_inet(struct slice value, struct buffer *out);
 bool value_text_to_inet(struct slice text, struct arena *arena, struct slice *out);
