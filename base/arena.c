@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct arena_block {
 	struct arena_block *next; /* older */
@@ -64,6 +65,25 @@ arena_reset(struct arena *arena)
 	arena->total_bytes = kept != NULL ? kept->size : 0;
 }
 
+enum { ARENA_HUGE_PAGE = 2 * 1024 * 1024 };
+
+/*
+ * Large blocks are made of huge pages where the system has some: they hold a memtable, which is read in random
+ * order, and there every access would miss the TLB.
+ */
+static struct arena_block *
+arena_block_new(size_t size)
+{
+	void *memory = NULL;
+
+	if (size % ARENA_HUGE_PAGE != 0)
+		return malloc(size);
+	if (posix_memalign(&memory, ARENA_HUGE_PAGE, size) != 0)
+		return NULL;
+	madvise(memory, size, MADV_HUGEPAGE); /* only a wish: a failure changes nothing */
+	return memory;
+}
+
 void *
 arena_alloc_slow(struct arena *arena, size_t size, size_t alignment)
 {
@@ -80,7 +100,7 @@ arena_alloc_slow(struct arena *arena, size_t size, size_t alignment)
 	is_own = size > (block_size - sizeof(*block)) / 4;
 	if (is_own)
 		block_size = size + sizeof(*block);
-	block = malloc(block_size);
+	block = arena_block_new(block_size);
 	if (block == NULL)
 		return NULL;
 	block->size = block_size;
