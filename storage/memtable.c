@@ -6,7 +6,7 @@
 
 enum {
 	MEMTABLE_BLOCK_MIN = 8 * 1024, /* most tables stay tiny */
-	MEMTABLE_BLOCK_MAX = 1024 * 1024,
+	MEMTABLE_BLOCK_MAX = 2 * 1024 * 1024,
 	MEMTABLE_STACK = 2048, /* encoded rows up to this need no heap */
 };
 
@@ -42,6 +42,9 @@ memtable_new(const struct table_metadata *table, uint32_t shards, atomic_ullong 
 		arena_init(&shard->arena, MEMTABLE_BLOCK_MIN);
 		arena_init(&shard->scratch, 4096);
 		shard->stats = (struct memtable_stats){INT64_MAX, INT32_MAX, INT32_MAX};
+		shard->partitions.low = memtable_shard_start(memtable, i);
+		shard->partitions.high =
+		    i + 1 < shards ? memtable_shard_start(memtable, i + 1) : UINT64_MAX;
 	}
 	return memtable;
 }
@@ -236,6 +239,34 @@ memtable_decode(
 }
 
 /*
+ * Is the merge of both just `fresh`? The usual overwrite: the same simple columns (or more), everything newer,
+ * nothing deleted before. Not for counters, whose cells add up.
+ */
+static bool
+memtable_row_replaces(const struct row *fresh, const struct row *old)
+{
+	uint32_t at = 0;
+
+	if (fresh->liveness.timestamp < old->liveness.timestamp ||
+	    (fresh->liveness.timestamp == old->liveness.timestamp &&
+		old->liveness.timestamp != TIMESTAMP_NONE) ||
+	    !deletion_is_live(old->deletion) || !deletion_is_live(fresh->deletion) ||
+	    old->complex_deletion_count != 0 || fresh->complex_deletion_count != 0)
+		return false;
+	for (uint32_t i = 0; i < old->cell_count; i++) {
+		const struct cell *cell = &old->cells[i];
+
+		while (at < fresh->cell_count && fresh->cells[at].column != cell->column)
+			at++;
+		if (at == fresh->cell_count || cell->column->is_complex ||
+		    cell->column->type->kind == TYPE_COUNTER ||
+		    fresh->cells[at].timestamp <= cell->timestamp)
+			return false;
+	}
+	return true;
+}
+
+/*
  * What becomes of `old` (may be NULL: nothing is there) when `row`, encoded as `fresh`, comes and
  * `deletion` is over both: *out is an encoded row in the scratch arena or `fresh` itself, or the null
  * slice when nothing is left.
@@ -261,6 +292,8 @@ memtable_merge_row(struct memtable_write *write, const struct memtable_blob *old
 			return -1;
 		versions[count++] = &old_row;
 	}
+	if (count == 2 && deletion_is_live(deletion) && memtable_row_replaces(row, &old_row))
+		return 0;
 	*out = slice_null;
 	if (count == 0)
 		return 0;

@@ -102,6 +102,13 @@ memtable_shard_index(const struct memtable *memtable, int64_t token)
 	    64);
 }
 
+/* The least prefix of a shard, give or take one. */
+static inline uint64_t
+memtable_shard_start(const struct memtable *memtable, uint32_t index)
+{
+	return (uint64_t)(((unsigned __int128)index << 64) / memtable->shard_count);
+}
+
 /* Newest version that a reader which began at `sequence` may see; NULL: none. */
 static inline const struct memtable_version *
 memtable_version_at(const struct memtable_version *version, uint64_t sequence)

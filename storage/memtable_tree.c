@@ -2,36 +2,44 @@
 #include "storage/memtable_tree.h"
 
 /*
- * A node is a header and three arrays of `room`: prefixes, slots (entries in a leaf, children above), and
- * above the leaves separators: the entry that was the child's least when it was made. Entries stay, so
- * a separator may point to one. Child 0's separator is never looked at. Small trees (most partitions
- * have few rows) begin with a small leaf that is replaced by larger ones until it is of full size.
+ * A node is a header and `room` slots, prefix and entry (in a leaf) or child side by side; above the leaves
+ * separators follow: the entry that was the child's least when it was made. Entries stay, so a
+ * separator may point to one. Child 0's separator is never looked at. Small trees (most partitions have
+ * few rows) begin with a small leaf that is replaced by larger ones until it is of full size.
+ *
+ * A large memtable is far larger than the caches: what a search costs is the misses that wait for each other.
+ * So a leaf's lines are asked for all at once, and where prefixes are spread evenly (tokens) a search begins
+ * where its goal should be.
  */
+struct memtable_slot {
+	uint64_t prefix;
+	void *item;
+};
+
 struct memtable_node {
 	uint32_t count, room;
 	struct memtable_node *next, *previous; /* of leaves */
-	uint64_t prefixes[];
+	struct memtable_slot slots[];
 };
 
-enum { MEMTABLE_NODE_ROOM_MIN = 2, MEMTABLE_NODE_ROOM_MAX = 64, MEMTABLE_HEIGHT_MAX = 16 };
-
-static inline void **
-memtable_node_slots(const struct memtable_node *node)
-{
-	return (void **)(node->prefixes + node->room);
-}
+enum {
+	MEMTABLE_LEAF_ROOM_MIN = 2,
+	MEMTABLE_LEAF_ROOM_MAX = 32,
+	MEMTABLE_INNER_ROOM = 64,
+	MEMTABLE_HEIGHT_MAX = 16,
+};
 
 static inline const struct memtable_entry **
 memtable_node_separators(const struct memtable_node *node)
 {
-	return (const struct memtable_entry **)(node->prefixes + 2 * (size_t)node->room);
+	return (const struct memtable_entry **)(node->slots + node->room);
 }
 
 static struct memtable_node *
 memtable_node_new(struct arena *arena, uint32_t room, bool is_leaf)
 {
-	struct memtable_node *node =
-	    arena_alloc(arena, sizeof(*node) + room * (is_leaf ? 2 : 3) * sizeof(uint64_t));
+	struct memtable_node *node = arena_alloc(arena,
+	    sizeof(*node) + room * (sizeof(struct memtable_slot) + (is_leaf ? 0 : sizeof(void *))));
 
 	if (node == NULL)
 		return NULL;
@@ -57,43 +65,83 @@ memtable_position_prefix(struct slice position)
 	return load_u64(bytes);
 }
 
-/* How many of the `count` ascending prefixes are < `prefix`; without branches that depend on them. */
+/* How many of the `count` ascending slots have a prefix < `prefix`; no branch depends on them. */
 static inline uint32_t
-memtable_count_below(const uint64_t *prefixes, uint32_t count, uint64_t prefix)
+memtable_count_below(const struct memtable_slot *slots, uint32_t count, uint64_t prefix)
 {
-	const uint64_t *base = prefixes;
+	const struct memtable_slot *base = slots;
 
 	if (count == 0)
 		return 0;
 	while (count > 1) {
 		uint32_t half = count / 2;
 
-		base += base[half - 1] < prefix ? half : 0;
+		base += base[half - 1].prefix < prefix ? half : 0;
 		count -= half;
 	}
-	return (uint32_t)(base - prefixes) + (*base < prefix);
+	return (uint32_t)(base - slots) + (base->prefix < prefix);
 }
 
 /*
- * How many of a node's items from `first` on are < (prefix, key), or <= it with or_equal. Items are
- * entries: the leaf's own or an inner node's separators.
+ * The same, beginning where the prefix would be if they were spread evenly over [low, high): for tokens, which
+ * are. That costs one miss or two where a binary search of a node that is not in the cache costs four.
  */
-static uint32_t
-memtable_node_search(const struct memtable_node *node, const struct memtable_entry *const *items,
-    uint32_t first, uint64_t prefix, struct slice key, bool or_equal)
+static inline uint32_t
+memtable_count_below_even(
+    const struct memtable_slot *slots, uint32_t count, uint64_t prefix, uint64_t low, uint64_t high)
 {
-	uint32_t low =
-	    first + memtable_count_below(node->prefixes + first, node->count - first, prefix);
+	uint32_t index, steps = 0;
+
+	if (count < 4 || prefix <= low || prefix >= high) /* or nothing is known of them */
+		return memtable_count_below(slots, count, prefix);
+	index = (uint32_t)((double)(prefix - low) / (double)(high - low) * count);
+	if (index >= count)
+		index = count - 1;
+	while (index < count && slots[index].prefix < prefix) {
+		if (steps++ == 8)
+			return index + memtable_count_below(slots + index, count - index, prefix);
+		index++;
+	}
+	while (index > 0 && slots[index - 1].prefix >= prefix) {
+		if (steps++ == 8)
+			return memtable_count_below(slots, index, prefix);
+		index--;
+	}
+	return index;
+}
+
+/* The entry that a slot stands for: itself in a leaf, a separator above. */
+static inline const struct memtable_entry *
+memtable_node_entry(const struct memtable_node *node, uint32_t index, bool is_leaf)
+{
+	return is_leaf ? node->slots[index].item : memtable_node_separators(node)[index];
+}
+
+/* Between which prefixes a node's entries are, as far as the way down tells; low == high: who knows. */
+struct memtable_span {
+	uint64_t low, high;
+};
+
+/* How many of a node's entries (or separators, child 0's left out) are < (prefix, key), or <= it. */
+static inline uint32_t
+memtable_node_search(const struct memtable_node *node, bool is_leaf, uint64_t prefix,
+    struct slice key, bool or_equal, const struct memtable_span *span)
+{
+	uint32_t first = is_leaf ? 0 : 1;
+	uint32_t low = first +
+	    memtable_count_below_even(
+		node->slots + first, node->count - first, prefix, span->low, span->high);
 	uint32_t high;
 
-	if (low == node->count || node->prefixes[low] != prefix)
+	if (low == node->count || node->slots[low].prefix != prefix)
 		return low;
 	high = prefix == UINT64_MAX
 	    ? node->count
-	    : low + memtable_count_below(node->prefixes + low, node->count - low, prefix + 1);
+	    : low + memtable_count_below(node->slots + low, node->count - low, prefix + 1);
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
-		int order = slice_compare(memtable_entry_key(items[middle]), key);
+		int order = slice_compare(
+		    memtable_entry_key(memtable_node_entry(node, middle, is_leaf)), key);
 
 		if (order < 0 || (order == 0 && or_equal))
 			low = middle + 1;
@@ -103,10 +151,15 @@ memtable_node_search(const struct memtable_node *node, const struct memtable_ent
 	return low;
 }
 
-static inline const struct memtable_entry *const *
-memtable_leaf_entries(const struct memtable_node *leaf)
+/* All lines of a leaf at once: fewer would do, but guessing which was slower. */
+static inline void
+memtable_leaf_prefetch(const struct memtable_node *leaf)
 {
-	return (const struct memtable_entry *const *)memtable_node_slots(leaf);
+	const char *at = (const char *)leaf;
+	const char *end = (const char *)(leaf->slots + MEMTABLE_LEAF_ROOM_MAX);
+
+	for (; at < end; at += 64)
+		__builtin_prefetch(at);
 }
 
 /* The way down to a leaf: the inner nodes and which child was taken. */
@@ -117,22 +170,30 @@ struct memtable_path {
 
 /* The leaf in which (prefix, key) is or would be; the path is written where it is not NULL. */
 static struct memtable_node *
-memtable_tree_descend(
-    const struct memtable_tree *tree, uint64_t prefix, struct slice key, struct memtable_path *path)
+memtable_tree_descend(const struct memtable_tree *tree, uint64_t prefix, struct slice key,
+    struct memtable_path *path, struct memtable_span *span)
 {
 	struct memtable_node *node = tree->root;
 
+	span->low = tree->low;
+	span->high = tree->high;
 	for (uint32_t level = tree->height; level > 0; level--) {
-		uint32_t child = memtable_node_search(
-				     node, memtable_node_separators(node), 1, prefix, key, true) -
-		    1;
+		uint32_t child = memtable_node_search(node, false, prefix, key, true, span) - 1;
 
 		if (path != NULL) {
 			path->nodes[level - 1] = node;
 			path->children[level - 1] = child;
 		}
-		node = memtable_node_slots(node)[child];
+		if (span->high != 0) {
+			if (child > 0)
+				span->low = node->slots[child].prefix;
+			if (child + 1 < node->count)
+				span->high = node->slots[child + 1].prefix;
+		}
+		node = node->slots[child].item;
 	}
+	if (tree->height != 0)
+		memtable_leaf_prefetch(node);
 	return node;
 }
 
@@ -140,44 +201,45 @@ struct memtable_entry *
 memtable_tree_find(const struct memtable_tree *tree, uint64_t prefix, struct slice key)
 {
 	struct memtable_node *leaf;
+	struct memtable_span span;
 	struct memtable_entry *entry;
 	uint32_t index;
 
 	if (tree->root == NULL)
 		return NULL;
-	leaf = memtable_tree_descend(tree, prefix, key, NULL);
-	index = memtable_node_search(leaf, memtable_leaf_entries(leaf), 0, prefix, key, false);
-	if (index == leaf->count || leaf->prefixes[index] != prefix)
+	leaf = memtable_tree_descend(tree, prefix, key, NULL, &span);
+	index = memtable_node_search(leaf, true, prefix, key, false, &span);
+	if (index == leaf->count || leaf->slots[index].prefix != prefix)
 		return NULL;
-	entry = memtable_node_slots(leaf)[index];
+	entry = leaf->slots[index].item;
+	/* What the entry was made for lies behind it, unless it was replaced since. */
+	__builtin_prefetch((const char *)entry + 64);
+	__builtin_prefetch((const char *)entry + 128);
+	__builtin_prefetch((const char *)entry + 192);
 	return slice_compare(memtable_entry_key(entry), key) == 0 ? entry : NULL;
 }
 
 /* ---- insertion ---------------------------------------------------------------------------------- */
 
 static void
-memtable_node_copy(struct memtable_node *to, uint32_t to_index, const struct memtable_node *from,
-    uint32_t from_index, uint32_t count, bool is_leaf)
+memtable_node_copy(struct memtable_node *to, const struct memtable_node *from, uint32_t from_index,
+    uint32_t count, bool is_leaf)
 {
-	memcpy(to->prefixes + to_index, from->prefixes + from_index, count * sizeof(uint64_t));
-	memcpy(memtable_node_slots(to) + to_index, memtable_node_slots(from) + from_index,
-	    count * sizeof(void *));
+	memcpy(to->slots, from->slots + from_index, count * sizeof(to->slots[0]));
 	if (!is_leaf)
-		memcpy(memtable_node_separators(to) + to_index,
-		    memtable_node_separators(from) + from_index, count * sizeof(void *));
+		memcpy(memtable_node_separators(to), memtable_node_separators(from) + from_index,
+		    count * sizeof(void *));
 }
 
 static void
-memtable_node_insert(struct memtable_node *node, uint32_t index, uint64_t prefix, void *slot,
+memtable_node_insert(struct memtable_node *node, uint32_t index, uint64_t prefix, void *item,
     const struct memtable_entry *separator)
 {
 	uint32_t moved = node->count - index;
-	void **slots = memtable_node_slots(node);
+	struct memtable_slot *slot = &node->slots[index];
 
-	memmove(node->prefixes + index + 1, node->prefixes + index, moved * sizeof(uint64_t));
-	memmove(slots + index + 1, slots + index, moved * sizeof(void *));
-	node->prefixes[index] = prefix;
-	slots[index] = slot;
+	memmove(slot + 1, slot, moved * sizeof(*slot));
+	*slot = (struct memtable_slot){prefix, item};
 	if (separator != NULL) {
 		const struct memtable_entry **separators = memtable_node_separators(node);
 
@@ -204,16 +266,17 @@ memtable_prepare_split(const struct memtable_tree *tree, struct arena *arena,
 
 	spares->root = NULL;
 	while (is_full) {
-		spares->nodes[level] = memtable_node_new(arena, MEMTABLE_NODE_ROOM_MAX, level == 0);
+		spares->nodes[level] = memtable_node_new(
+		    arena, level == 0 ? MEMTABLE_LEAF_ROOM_MAX : MEMTABLE_INNER_ROOM, level == 0);
 		if (spares->nodes[level] == NULL)
 			return -1;
 		if (level == tree->height) {
 			if (tree->height == MEMTABLE_HEIGHT_MAX)
 				return -1;
-			spares->root = memtable_node_new(arena, MEMTABLE_NODE_ROOM_MAX, false);
+			spares->root = memtable_node_new(arena, MEMTABLE_INNER_ROOM, false);
 			return spares->root != NULL ? 0 : -1;
 		}
-		is_full = path->nodes[level]->count == MEMTABLE_NODE_ROOM_MAX;
+		is_full = path->nodes[level]->count == MEMTABLE_INNER_ROOM;
 		level++;
 	}
 	return 0;
@@ -227,7 +290,7 @@ memtable_node_split(struct memtable_node *node, struct memtable_node *right, uin
 {
 	uint32_t kept = index == node->count ? node->count : node->count / 2;
 
-	memtable_node_copy(right, 0, node, kept, node->count - kept, separator == NULL);
+	memtable_node_copy(right, node, kept, node->count - kept, separator == NULL);
 	right->count = node->count - kept;
 	node->count = kept;
 	if (index < kept || (index == kept && right->count != 0))
@@ -239,7 +302,7 @@ memtable_node_split(struct memtable_node *node, struct memtable_node *right, uin
 static const struct memtable_entry *
 memtable_node_least(const struct memtable_node *node, bool is_leaf)
 {
-	return is_leaf ? memtable_node_slots(node)[0] : memtable_node_separators(node)[0];
+	return memtable_node_entry(node, 0, is_leaf);
 }
 
 static void
@@ -266,15 +329,15 @@ memtable_tree_insert(struct memtable_tree *tree, struct memtable_node *leaf, uin
 			node->next = right;
 		}
 		slot = right;
-		prefix = right->prefixes[0];
+		prefix = right->slots[0].prefix;
 		separator = memtable_node_least(right, level == 0);
 		if (level == tree->height)
 			break;
 		node = path->nodes[level];
 		index = path->children[level] + 1;
 	}
-	memtable_node_insert(
-	    spares->root, 0, node->prefixes[0], node, memtable_node_least(node, tree->height == 0));
+	memtable_node_insert(spares->root, 0, node->slots[0].prefix, node,
+	    memtable_node_least(node, tree->height == 0));
 	memtable_node_insert(spares->root, 1, prefix, right, separator);
 	tree->root = spares->root;
 	tree->height++;
@@ -285,14 +348,14 @@ static struct memtable_node *
 memtable_tree_grow_leaf(struct memtable_tree *tree, struct arena *arena)
 {
 	struct memtable_node *old = tree->root, *leaf;
-	uint32_t room = old == NULL ? MEMTABLE_NODE_ROOM_MIN : old->room * 4;
+	uint32_t room = old == NULL ? MEMTABLE_LEAF_ROOM_MIN : old->room * 4;
 
 	leaf = memtable_node_new(
-	    arena, room < MEMTABLE_NODE_ROOM_MAX ? room : MEMTABLE_NODE_ROOM_MAX, true);
+	    arena, room < MEMTABLE_LEAF_ROOM_MAX ? room : MEMTABLE_LEAF_ROOM_MAX, true);
 	if (leaf == NULL)
 		return NULL;
 	if (old != NULL) {
-		memtable_node_copy(leaf, 0, old, 0, old->count, true);
+		memtable_node_copy(leaf, old, 0, old->count, true);
 		leaf->count = old->count;
 	}
 	tree->root = leaf;
@@ -305,6 +368,7 @@ memtable_tree_put(struct memtable_tree *tree, struct arena *arena, uint64_t pref
 {
 	struct memtable_path path;
 	struct memtable_spares spares;
+	struct memtable_span span;
 	struct memtable_node *leaf;
 	struct memtable_entry *entry;
 	uint32_t index;
@@ -312,14 +376,14 @@ memtable_tree_put(struct memtable_tree *tree, struct arena *arena, uint64_t pref
 	*is_new = false;
 	if (tree->root == NULL && memtable_tree_grow_leaf(tree, arena) == NULL)
 		return NULL;
-	leaf = memtable_tree_descend(tree, prefix, key, &path);
-	index = memtable_node_search(leaf, memtable_leaf_entries(leaf), 0, prefix, key, false);
-	if (index < leaf->count && leaf->prefixes[index] == prefix) {
-		entry = memtable_node_slots(leaf)[index];
+	leaf = memtable_tree_descend(tree, prefix, key, &path, &span);
+	index = memtable_node_search(leaf, true, prefix, key, false, &span);
+	if (index < leaf->count && leaf->slots[index].prefix == prefix) {
+		entry = leaf->slots[index].item;
 		if (slice_compare(memtable_entry_key(entry), key) == 0)
 			return entry;
 	}
-	if (leaf->count == leaf->room && leaf->room < MEMTABLE_NODE_ROOM_MAX) {
+	if (leaf->count == leaf->room && leaf->room < MEMTABLE_LEAF_ROOM_MAX) {
 		leaf = memtable_tree_grow_leaf(tree, arena);
 		if (leaf == NULL)
 			return NULL;
@@ -347,8 +411,8 @@ memtable_cursor_set(struct memtable_cursor *cursor)
 		cursor->entry = NULL;
 		return;
 	}
-	cursor->prefix = cursor->leaf->prefixes[cursor->index];
-	cursor->entry = memtable_node_slots(cursor->leaf)[cursor->index];
+	cursor->prefix = cursor->leaf->slots[cursor->index].prefix;
+	cursor->entry = cursor->leaf->slots[cursor->index].item;
 }
 
 /* Place `index` of the leaf, which may be one past its last: then the next leaf's first. */
@@ -369,14 +433,15 @@ memtable_cursor_seek(struct memtable_cursor *cursor, const struct memtable_tree 
     uint64_t prefix, struct slice key, bool is_after)
 {
 	const struct memtable_node *leaf;
+	struct memtable_span span;
 
 	if (tree->root == NULL) {
 		memtable_cursor_at(cursor, NULL, 0);
 		return;
 	}
-	leaf = memtable_tree_descend(tree, prefix, key, NULL);
-	memtable_cursor_at(cursor, leaf,
-	    memtable_node_search(leaf, memtable_leaf_entries(leaf), 0, prefix, key, is_after));
+	leaf = memtable_tree_descend(tree, prefix, key, NULL, &span);
+	memtable_cursor_at(
+	    cursor, leaf, memtable_node_search(leaf, true, prefix, key, is_after, &span));
 }
 
 void
@@ -384,14 +449,15 @@ memtable_cursor_seek_before(struct memtable_cursor *cursor, const struct memtabl
     uint64_t prefix, struct slice key)
 {
 	const struct memtable_node *leaf;
+	struct memtable_span span;
 	uint32_t index;
 
 	if (tree->root == NULL) {
 		memtable_cursor_at(cursor, NULL, 0);
 		return;
 	}
-	leaf = memtable_tree_descend(tree, prefix, key, NULL);
-	index = memtable_node_search(leaf, memtable_leaf_entries(leaf), 0, prefix, key, false);
+	leaf = memtable_tree_descend(tree, prefix, key, NULL, &span);
+	index = memtable_node_search(leaf, true, prefix, key, false, &span);
 	if (index == 0) {
 		leaf = leaf->previous;
 		index = leaf != NULL ? leaf->count : 1;
@@ -405,7 +471,7 @@ memtable_cursor_first(struct memtable_cursor *cursor, const struct memtable_tree
 	const struct memtable_node *node = tree->root;
 
 	for (uint32_t level = tree->height; level > 0; level--)
-		node = memtable_node_slots(node)[0];
+		node = node->slots[0].item;
 	memtable_cursor_at(cursor, node, 0);
 }
 
@@ -415,7 +481,7 @@ memtable_cursor_last(struct memtable_cursor *cursor, const struct memtable_tree 
 	const struct memtable_node *node = tree->root;
 
 	for (uint32_t level = tree->height; level > 0; level--)
-		node = memtable_node_slots(node)[node->count - 1];
+		node = node->slots[node->count - 1].item;
 	memtable_cursor_at(cursor, node, node != NULL ? node->count - 1 : 0);
 }
 

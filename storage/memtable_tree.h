@@ -27,11 +27,13 @@ memtable_entry_key(const struct memtable_entry *entry)
 
 struct memtable_node;
 
-/* All zero: an empty tree. */
+/* All zero: an empty tree. With low < high the prefixes are spread evenly over [low, high), most of them at
+ * least: searches are then faster. */
 struct memtable_tree {
 	struct memtable_node *root;
 	uint32_t height; /* of the inner nodes above the leaves */
 	uint64_t count;
+	uint64_t low, high;
 };
 
 /* Prefix of a row's position: its order is that of the positions, as far as it goes. */
