@@ -37,6 +37,7 @@ int network_start(struct network *network, struct error *err);
 /* Stop accepting and reading, let what is in flight finish (at most timeout_ms), close everybody, join
  * the threads. Idempotent. */
 void network_stop(struct network *network, uint32_t timeout_ms);
+/* Nobody calls request_done() any more: the store's and the stages' threads are gone. */
 void network_free(struct network *network);
 
 /* enablebinary / disablebinary. disable finishes what is in flight, then closes (NP-74). Any thread. */

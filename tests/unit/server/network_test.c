@@ -53,8 +53,8 @@ server_stop(struct server *server)
 	network_stop(server->node.network, 5000);
 	for (int i = 0; i < NODE_STAGE_COUNT; i++)
 		stage_free(server->node.stages[i]);
+	executor_free(server->node.executor); /* waits for its threads; then the loops may go */
 	network_free(server->node.network);
-	executor_free(server->node.executor);
 	metrics_fini(&server->node.metrics);
 	close(server->node.stop_fd);
 	config_fini(&server->config);
@@ -358,6 +358,7 @@ END_TEST
 
 START_TEST(test_oversized_frame_is_read_away_and_refused)
 {
+	static const uint8_t zeros[300000];
 	static const char *const options[] = {"native_transport_max_frame_size=64KiB", NULL};
 	struct server *server = server_start(options);
 	struct client client;
@@ -366,9 +367,7 @@ START_TEST(test_oversized_frame_is_read_away_and_refused)
 	client_connect(&client, server);
 	client_startup(&client, 4, NULL);
 	buffer_init(&out);
-	memset(buffer_append(&out, 300000), 0, 300000);
-	out.size = 0;
-	put_frame(&out, 4, OPCODE_QUERY, 5, slice_of(out.data, 300000));
+	put_frame(&out, 4, OPCODE_QUERY, 5, slice_of(zeros, 300000));
 	client_send(&client, buffer_slice(&out));
 	client_query(&client, 4, 6, "x");
 	expect_error(&client, 5, 0x2200, "Request is too big");

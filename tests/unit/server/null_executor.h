@@ -20,6 +20,7 @@
 
 struct executor {
 	struct node *node;
+	atomic_int later; /* threads that still run */
 };
 
 struct executor *
@@ -42,6 +43,8 @@ executor_start(struct executor *executor, struct error *err)
 void
 executor_free(struct executor *executor)
 {
+	while (atomic_load(&executor->later) > 0)
+		usleep(1000);
 	free(executor);
 }
 
@@ -105,9 +108,13 @@ null_answer(struct request *request)
 static void *
 null_later(void *argument)
 {
+	struct request *request = argument;
+	struct executor *executor = request->executor;
+
 	usleep(2000);
-	null_answer(argument);
-	request_done(argument, NULL);
+	null_answer(request);
+	request_done(request, NULL);
+	atomic_fetch_sub(&executor->later, 1);
 	return NULL;
 }
 
@@ -119,6 +126,7 @@ executor_run(struct request *request, struct worker *worker)
 	if (null_says(request, "LATER")) {
 		pthread_t thread;
 
+		atomic_fetch_add(&request->executor->later, 1);
 		pthread_create(&thread, NULL, null_later, request);
 		pthread_detach(thread);
 		return;

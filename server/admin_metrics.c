@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * /metrics: Prometheus text. Names are Cassandra's metric families in the form that the usual exporters
+ * give them (cassandra_clientrequest_latency, cassandra_threadpools_activetasks, ...), so that dashboards
+ * keep working.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/env.h"
+#include "server/admin_internal.h"
+#include "server/node.h"
+#include "storage/store.h"
+
+static void
+metrics_head(struct buffer *out, const char *name, const char *type, const char *help)
+{
+	buffer_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void
+metrics_one(struct buffer *out, const char *name, const char *type, const char *help, double value)
+{
+	metrics_head(out, name, type, help);
+	buffer_printf(out, "%s %.17g\n", name, value);
+}
+
+/* A summary in seconds out of a histogram in µs. */
+static void
+metrics_summary(
+    struct buffer *out, const char *name, const char *labels, const struct histogram *histogram)
+{
+	static const double quantiles[] = {0.5, 0.75, 0.95, 0.98, 0.99, 0.999};
+
+	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
+		buffer_printf(out, "%s{%s,quantile=\"%g\"} %.9g\n", name, labels, quantiles[i],
+		    (double)histogram_quantile(histogram, quantiles[i]) / 1e6);
+	buffer_printf(out, "%s_sum{%s} %.9g\n", name, labels,
+	    (double)atomic_load_explicit(&histogram->sum, memory_order_relaxed) / 1e6);
+	buffer_printf(out, "%s_count{%s} %" PRIu64 "\n", name, labels, histogram_count(histogram));
+}
+
+/* ---- stages ----------------------------------------------------------------------------------------- */
+
+struct metrics_stages {
+	struct stage_stats stats[NODE_STAGE_COUNT];
+	int count;
+};
+
+static void
+metrics_collect_stage(void *argument, const struct stage_stats *stats)
+{
+	struct metrics_stages *stages = argument;
+
+	stages->stats[stages->count++] = *stats;
+}
+
+static void
+metrics_put_stages(struct buffer *out, struct node *node)
+{
+	static const struct {
+		const char *name, *type, *help;
+	} families[] = {
+	    {"cassandra_threadpools_activetasks", "gauge", "Tasks that run now"},
+	    {"cassandra_threadpools_pendingtasks", "gauge", "Tasks that wait in the queue"},
+	    {"cassandra_threadpools_completedtasks", "counter", "Tasks that ended"},
+	    {"cassandra_threadpools_currentlyblockedtasks", "gauge",
+		"Tasks held back because the queue is full"},
+	    {"cassandra_threadpools_totalblockedtasks", "counter",
+		"Tasks that were held back because the queue was full"},
+	    {"cassandra_threadpools_maxpoolsize", "gauge", "Threads the stage may have"},
+	    {"cassandra_droppedmessage_dropped", "counter",
+		"Tasks that waited longer than their timeout"},
+	};
+	struct metrics_stages stages = {.count = 0};
+
+	node_each_stage(node, metrics_collect_stage, &stages);
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+		metrics_head(out, families[i].name, families[i].type, families[i].help);
+		for (int j = 0; j < stages.count; j++) {
+			const struct stage_stats *stats = &stages.stats[j];
+			const uint64_t values[] = {stats->active, stats->pending, stats->completed,
+			    stats->blocked_now, stats->blocked_total, stats->threads,
+			    stats->dropped};
+
+			buffer_printf(out, "%s{pool=\"%s\"} %" PRIu64 "\n", families[i].name,
+			    stats->name, values[i]);
+		}
+	}
+	metrics_head(out, "helenus_stage_queue_wait_seconds", "summary", "Time in the queue");
+	for (int j = 0; j < stages.count; j++) {
+		char label[80];
+
+		snprintf(label, sizeof(label), "pool=\"%s\"", stages.stats[j].name);
+		if (stages.stats[j].completed > 0)
+			metrics_summary(out, "helenus_stage_queue_wait_seconds", label,
+			    stages.stats[j].queue_wait_us);
+	}
+	metrics_head(out, "helenus_stage_service_seconds", "summary", "Time that a task takes");
+	for (int j = 0; j < stages.count; j++) {
+		char label[80];
+
+		snprintf(label, sizeof(label), "pool=\"%s\"", stages.stats[j].name);
+		if (stages.stats[j].completed > 0)
+			metrics_summary(out, "helenus_stage_service_seconds", label,
+			    stages.stats[j].service_us);
+	}
+}
+
+/* ---- clients ------------------------------------------------------------------------------------------ */
+
+static void
+metrics_put_requests(struct buffer *out, struct node *node)
+{
+	static const char *const types[REQUEST_METRIC_COUNT] = {
+	    [REQUEST_METRIC_READ] = "Read",
+	    [REQUEST_METRIC_WRITE] = "Write",
+	    [REQUEST_METRIC_RANGE] = "RangeSlice",
+	    [REQUEST_METRIC_CAS_READ] = "CASRead",
+	    [REQUEST_METRIC_CAS_WRITE] = "CASWrite",
+	    [REQUEST_METRIC_VIEW_WRITE] = "ViewWrite",
+	};
+	static const struct {
+		enum request_outcome outcome;
+		const char *name, *help;
+	} outcomes[] = {
+	    {REQUEST_OUTCOME_TIMEOUT, "cassandra_clientrequest_timeouts",
+		"Requests that timed out"},
+	    {REQUEST_OUTCOME_UNAVAILABLE, "cassandra_clientrequest_unavailables",
+		"Requests that found too few replicas"},
+	    {REQUEST_OUTCOME_FAILURE, "cassandra_clientrequest_failures", "Requests that failed"},
+	};
+	struct histogram *sum = xzalloc(sizeof(*sum));
+
+	metrics_head(out, "cassandra_clientrequest_latency", "summary",
+	    "Latency of client requests, seconds");
+	for (int i = 0; i < REQUEST_METRIC_COUNT; i++) {
+		char label[64];
+
+		if (types[i] == NULL)
+			continue;
+		metrics_latency(&node->metrics, (enum request_metric)i, sum);
+		snprintf(label, sizeof(label), "request_type=\"%s\"", types[i]);
+		metrics_summary(out, "cassandra_clientrequest_latency", label, sum);
+	}
+	free(sum);
+	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
+		metrics_head(out, outcomes[i].name, "counter", outcomes[i].help);
+		for (int j = 0; j < REQUEST_METRIC_COUNT; j++)
+			if (types[j] != NULL)
+				buffer_printf(out, "%s{request_type=\"%s\"} %" PRIu64 "\n",
+				    outcomes[i].name, types[j],
+				    metrics_outcomes(&node->metrics, (enum request_metric)j,
+					outcomes[i].outcome));
+	}
+}
+
+static double
+metrics_loops(const struct metrics *metrics, size_t offset)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < metrics->loop_count; i++)
+		sum += atomic_load_explicit(
+		    (atomic_ullong *)((char *)&metrics->loops[i] + offset), memory_order_relaxed);
+	return (double)sum;
+}
+
+static void
+metrics_put_clients(struct buffer *out, struct node *node)
+{
+	const struct metrics *metrics = &node->metrics;
+
+	metrics_one(out, "cassandra_client_connectednativeclients", "gauge", "Connected clients",
+	    network_client_count(node->network));
+	metrics_one(out, "cassandra_client_connections", "counter", "Connections accepted",
+	    (double)atomic_load(&metrics->connections_total));
+	metrics_one(out, "cassandra_client_connectionsrefused", "counter",
+	    "Connections closed because of a limit",
+	    (double)atomic_load(&metrics->connections_refused));
+	metrics_one(out, "cassandra_client_requestdiscarded", "counter",
+	    "Requests refused because of a limit",
+	    (double)atomic_load(&metrics->requests_discarded));
+	metrics_one(out, "cassandra_client_pausedconnections", "counter",
+	    "Times that a socket was not read because of a limit",
+	    (double)atomic_load(&metrics->connections_paused));
+	metrics_one(out, "cassandra_client_protocolexception", "counter", "Protocol errors",
+	    (double)atomic_load(&metrics->protocol_errors));
+	metrics_one(out, "cassandra_client_authsuccess", "counter", "Logins that succeeded",
+	    (double)atomic_load(&metrics->auth_success));
+	metrics_one(out, "cassandra_client_authfailure", "counter", "Logins that failed",
+	    (double)atomic_load(&metrics->auth_failure));
+	metrics_one(out, "helenus_network_received_bytes", "counter", "Bytes read from clients",
+	    metrics_loops(metrics, offsetof(struct metrics_loop, bytes_read)));
+	metrics_one(out, "helenus_network_sent_bytes", "counter", "Bytes written to clients",
+	    metrics_loops(metrics, offsetof(struct metrics_loop, bytes_written)));
+	metrics_one(out, "cassandra_cql_preparedstatementscount", "gauge", "Prepared statements",
+	    (double)atomic_load(&metrics->prepared_statements));
+	metrics_one(out, "cassandra_cql_preparedstatementsevicted", "counter",
+	    "Prepared statements that were evicted",
+	    (double)atomic_load(&metrics->prepared_evicted));
+	metrics_one(out, "cassandra_cql_preparedstatementsexecuted", "counter",
+	    "Executions of prepared statements", (double)atomic_load(&metrics->prepared_executed));
+	metrics_one(out, "cassandra_cql_regularstatementsexecuted", "counter",
+	    "Executions of other statements", (double)atomic_load(&metrics->regular_executed));
+}
+
+/* ---- the store ---------------------------------------------------------------------------------------------- */
+
+static void
+metrics_put_cache(struct buffer *out, const char *name, const struct store_cache_stats *stats)
+{
+	buffer_printf(out,
+	    "cassandra_cache_hits{cache=\"%s\"} %" PRIu64 "\n"
+	    "cassandra_cache_requests{cache=\"%s\"} %" PRIu64 "\n"
+	    "cassandra_cache_size{cache=\"%s\"} %" PRIu64 "\n"
+	    "cassandra_cache_capacity{cache=\"%s\"} %" PRIu64 "\n"
+	    "cassandra_cache_entries{cache=\"%s\"} %" PRIu64 "\n",
+	    name, stats->hits, name, stats->requests, name, stats->size_bytes, name,
+	    stats->capacity_bytes, name, stats->entries);
+}
+
+static void
+metrics_put_table(struct buffer *out, const struct store_table_stats *stats)
+{
+	const struct {
+		const char *name;
+		double value;
+	} values[] = {
+	    {"cassandra_table_livesstablecount", stats->sstables},
+	    {"cassandra_table_livediskspaceused", (double)stats->live_bytes},
+	    {"cassandra_table_totaldiskspaceused", (double)stats->total_bytes},
+	    {"cassandra_table_snapshotssize", (double)stats->snapshot_bytes},
+	    {"cassandra_table_memtablelivedatasize", (double)stats->memtable_bytes},
+	    {"cassandra_table_memtablecolumnscount", (double)stats->memtable_rows},
+	    {"cassandra_table_memtableswitchcount", (double)stats->memtable_switches},
+	    {"cassandra_table_pendingflushes", stats->pending_flushes},
+	    {"cassandra_table_pendingcompactions", stats->pending_compactions},
+	    {"cassandra_table_estimatedpartitioncount", (double)stats->estimated_partitions},
+	    {"cassandra_table_bloomfilterfalsepositives", (double)stats->filter_false_positives},
+	    {"cassandra_table_readlatency_count", (double)stats->reads},
+	    {"cassandra_table_rangelatency_count", (double)stats->ranges},
+	    {"cassandra_table_writelatency_count", (double)stats->writes},
+	    {"cassandra_table_bytesflushed", (double)stats->bytes_flushed},
+	    {"cassandra_table_compactionbyteswritten", (double)stats->bytes_compacted},
+	};
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		buffer_printf(out, "%s{keyspace=\"%s\",table=\"%s\"} %.17g\n", values[i].name,
+		    stats->keyspace, stats->name, values[i].value);
+}
+
+static void
+metrics_put_store(struct buffer *out, struct node *node)
+{
+	struct store_compaction running[1];
+	struct store_commitlog_stats log;
+	struct store_cache_stats cache;
+	uint32_t count, pending = 0;
+	struct table_store **tables = store_tables(node->store, &count);
+	uint64_t load = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_table_stats stats;
+
+		store_table_stats(node->store, tables[i], &stats);
+		metrics_put_table(out, &stats);
+		load += stats.live_bytes;
+		pending += stats.pending_compactions;
+	}
+	free(tables);
+	store_key_cache_stats(node->store, &cache);
+	metrics_put_cache(out, "KeyCache", &cache);
+	store_chunk_cache_stats(node->store, &cache);
+	metrics_put_cache(out, "ChunkCache", &cache);
+	store_commitlog_stats(node->store, &log);
+	metrics_one(out, "cassandra_commitlog_totalcommitlogsize", "gauge",
+	    "Bytes of the commit log", (double)log.total_bytes);
+	metrics_one(out, "cassandra_commitlog_completedtasks", "counter", "Mutations written",
+	    (double)log.completed);
+	metrics_one(out, "cassandra_commitlog_pendingtasks", "gauge",
+	    "Mutations that wait for a sync", (double)log.pending);
+	metrics_one(
+	    out, "cassandra_compaction_pendingtasks", "gauge", "Compactions to be done", pending);
+	metrics_one(out, "cassandra_compaction_activetasks", "gauge", "Compactions that run",
+	    store_compactions(node->store, running, 1));
+	metrics_one(
+	    out, "cassandra_storage_load", "gauge", "Bytes of live data on disk", (double)load);
+	metrics_one(out, "helenus_memtable_bytes", "gauge", "Memory of all memtables",
+	    (double)store_memtable_bytes(node->store));
+}
+
+void
+admin_metrics(struct node *node, struct buffer *out)
+{
+	metrics_put_stages(out, node);
+	metrics_put_requests(out, node);
+	metrics_put_clients(out, node);
+	metrics_put_store(out, node);
+	metrics_one(out, "cassandra_storage_exceptions", "counter",
+	    "Errors that should not have been", (double)atomic_load(&node->metrics.exceptions));
+	metrics_one(out, "helenus_uptime_seconds", "gauge", "Time since the start",
+	    (double)(env_monotonic_ns(node->env) - node->started_ns) / 1e9);
+	metrics_one(out, "process_resident_memory_bytes", "gauge", "Memory that the process holds",
+	    (double)admin_resident_bytes());
+}

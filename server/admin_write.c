@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of the API that change something. Each runs on a thread of its own and may take long. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "base/uuid.h"
+#include "server/admin_internal.h"
+#include "server/node.h"
+#include "server/operations.h"
+#include "storage/store.h"
+
+static bool
+admin_is_drained(struct node *node)
+{
+	int mode = atomic_load(&node->mode);
+
+	return mode == NODE_DRAINING || mode == NODE_DRAINED;
+}
+
+/* Run something on every table that the call names. */
+static int
+admin_each_table(struct admin_call *call,
+    int (*run)(struct store *store, struct table_store *table, struct error *err),
+    struct error *err)
+{
+	struct table_store **tables;
+	uint32_t count;
+	int rc = 0;
+
+	if (admin_is_drained(call->node))
+		return error_set(err, ERROR_SHUTDOWN, "Node in DRAINED state");
+	if (admin_tables(call, &tables, &count, err) != 0)
+		return -1;
+	for (uint32_t i = 0; i < count && rc == 0; i++) {
+		rc = run(call->node->store, tables[i], err);
+		if (rc != 0)
+			error_prefix(err, "%s.%s", table_store_keyspace(tables[i]),
+			    table_store_name(tables[i]));
+	}
+	json_object_set_new(call->answer, "tables", json_integer(count));
+	free(tables);
+	return rc;
+}
+
+static int
+admin_post_flush(struct admin_call *call, struct error *err)
+{
+	return admin_each_table(call, store_flush, err);
+}
+
+static int
+admin_post_compact(struct admin_call *call, struct error *err)
+{
+	return admin_each_table(call, store_compact, err);
+}
+
+static int
+admin_auto_on(struct store *store, struct table_store *table, struct error *err)
+{
+	(void)err;
+	store_set_auto_compaction(store, table, true);
+	return 0;
+}
+
+static int
+admin_auto_off(struct store *store, struct table_store *table, struct error *err)
+{
+	(void)err;
+	store_set_auto_compaction(store, table, false);
+	return 0;
+}
+
+static int
+admin_need_switch(const struct admin_call *call, bool *out, struct error *err)
+{
+	const char *text;
+
+	if (admin_need(call, "enabled", &text, err) != 0)
+		return -1;
+	if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+		return error_set(err, ERROR_INVALID, "enabled must be true or false");
+	*out = strcmp(text, "true") == 0;
+	return 0;
+}
+
+static int
+admin_post_auto_compaction(struct admin_call *call, struct error *err)
+{
+	bool is_on;
+
+	if (admin_need_switch(call, &is_on, err) != 0)
+		return -1;
+	return admin_each_table(call, is_on ? admin_auto_on : admin_auto_off, err);
+}
+
+static int
+admin_post_refresh(struct admin_call *call, struct error *err)
+{
+	const char *keyspace, *name;
+	struct table_store *table;
+	uint32_t added = 0;
+
+	if (admin_need(call, "keyspace", &keyspace, err) != 0 ||
+	    admin_need(call, "table", &name, err) != 0)
+		return -1;
+	table = store_find_table(call->node->store, keyspace, name);
+	if (table == NULL)
+		return error_set(
+		    err, ERROR_INVALID, "Unknown keyspace/cf pair (%s.%s)", keyspace, name);
+	if (store_refresh(call->node->store, table, &added, err) != 0)
+		return -1;
+	json_object_set_new(call->answer, "added", json_integer(added));
+	return 0;
+}
+
+/* ---- snapshots ---------------------------------------------------------------------------------------- */
+
+static int
+admin_post_snapshot(struct admin_call *call, struct error *err)
+{
+	struct table_store **tables;
+	const char *tag;
+	uint32_t count;
+	int rc = 0;
+
+	if (admin_need(call, "tag", &tag, err) != 0)
+		return -1;
+	if (strchr(tag, '/') != NULL || tag[0] == '.')
+		return error_set(err, ERROR_INVALID, "Snapshot name cannot contain /");
+	if (admin_tables(call, &tables, &count, err) != 0)
+		return -1;
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		rc = store_snapshot(call->node->store, tables[i], tag, err);
+	free(tables);
+	return rc;
+}
+
+static int
+admin_post_clear_snapshots(struct admin_call *call, struct error *err)
+{
+	uint32_t removed = 0;
+
+	if (store_clear_snapshots(call->node->store, admin_argument(call, "keyspace"),
+		admin_argument(call, "tag"), &removed, err) != 0)
+		return -1;
+	json_object_set_new(call->answer, "removed", json_integer(removed));
+	return 0;
+}
+
+/* ---- compaction --------------------------------------------------------------------------------------- */
+
+static int
+admin_post_stop(struct admin_call *call, struct error *err)
+{
+	const char *text = admin_argument(call, "id");
+	struct uuid id;
+	uint32_t count;
+
+	if (text != NULL && uuid_parse(text, strlen(text), &id) != 0)
+		return error_set(err, ERROR_INVALID, "'%s' is no compaction id", text);
+	count = store_stop_compactions(
+	    call->node->store, text == NULL ? NULL : &id, admin_argument(call, "kind"));
+	json_object_set_new(call->answer, "stopped", json_integer(count));
+	return 0;
+}
+
+static int
+admin_post_compaction_throughput(struct admin_call *call, struct error *err)
+{
+	int64_t mib;
+
+	if (admin_need_number(call, "mib", 0, 1 << 20, &mib, err) != 0)
+		return -1;
+	store_set_compaction_throughput(call->node->store, (uint64_t)mib << 20);
+	return 0;
+}
+
+static int
+admin_post_concurrent_compactors(struct admin_call *call, struct error *err)
+{
+	int64_t count;
+
+	if (admin_need_number(call, "count", 1, 1024, &count, err) != 0)
+		return -1;
+	store_set_concurrent_compactors(call->node->store, (uint32_t)count);
+	stage_resize(call->node->stages[NODE_STAGE_COMPACTION], (uint32_t)count);
+	return 0;
+}
+
+/* ---- the node ------------------------------------------------------------------------------------------- */
+
+static int
+admin_post_binary(struct admin_call *call, struct error *err)
+{
+	bool is_on;
+
+	if (admin_need_switch(call, &is_on, err) != 0)
+		return -1;
+	if (is_on && admin_is_drained(call->node))
+		return error_set(err, ERROR_SHUTDOWN,
+		    "Unable to start native transport because the node was drained.");
+	if (is_on)
+		return network_enable(call->node->network, err);
+	network_disable(call->node->network);
+	return 0;
+}
+
+static int
+admin_post_drain(struct admin_call *call, struct error *err)
+{
+	return node_drain(call->node, err);
+}
+
+static int
+admin_post_stop_daemon(struct admin_call *call, struct error *err)
+{
+	(void)err;
+	node_request_stop(call->node);
+	return 0;
+}
+
+static int
+admin_post_concurrency(struct admin_call *call, struct error *err)
+{
+	static const int allowed[] = {NODE_STAGE_READ, NODE_STAGE_MUTATION,
+	    NODE_STAGE_COUNTER_MUTATION, NODE_STAGE_VIEW_MUTATION, NODE_STAGE_NATIVE_TRANSPORT};
+	const char *name;
+	int64_t threads;
+	int stage;
+
+	if (admin_need(call, "stage", &name, err) != 0 ||
+	    admin_need_number(call, "threads", 1, 65536, &threads, err) != 0)
+		return -1;
+	stage = node_stage_find(name);
+	if (stage < 0)
+		return error_set(err, ERROR_INVALID, "Unknown stage: %s", name);
+	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++) {
+		if (allowed[i] == stage) {
+			stage_resize(call->node->stages[stage], (uint32_t)threads);
+			log_info(
+			    "%s: %ld threads from now on", node_stage_name(stage), (long)threads);
+			return 0;
+		}
+	}
+	return error_set(err, ERROR_INVALID, "The size of %s cannot be changed", name);
+}
+
+static int
+admin_post_timeout(struct admin_call *call, struct error *err)
+{
+	const char *name;
+	int64_t ms;
+	int timeout;
+
+	if (admin_need(call, "type", &name, err) != 0 ||
+	    admin_need_number(call, "ms", 0, INT32_MAX, &ms, err) != 0)
+		return -1;
+	timeout = node_timeout_find(name);
+	if (timeout < 0)
+		return error_set(err, ERROR_INVALID, "Unknown timeout type: %s", name);
+	atomic_store(&call->node->timeouts_ms[timeout], ms);
+	return 0;
+}
+
+static int
+admin_post_log_level(struct admin_call *call, struct error *err)
+{
+	const char *logger = admin_argument(call, "logger");
+	const char *text = admin_argument(call, "level");
+	enum log_level level;
+
+	/* Without arguments: what the configuration says. */
+	if (text == NULL)
+		text = call->node->config->log_level;
+	if (logger == NULL)
+		logger = "ROOT";
+	/* Cassandra's class names: its own root is ours. */
+	if (strncmp(logger, "org.apache.cassandra", 20) == 0 || strcasecmp(logger, "root") == 0)
+		logger = "ROOT";
+	if (log_level_parse(text, &level) != 0)
+		return error_set(err, ERROR_INVALID,
+		    "'%s' is no log level: TRACE, DEBUG, INFO, WARN, ERROR or OFF", text);
+	log_set_level(logger, level);
+	return 0;
+}
+
+static int
+admin_post_trace_probability(struct admin_call *call, struct error *err)
+{
+	const char *text;
+	double value;
+	char *end;
+
+	if (admin_need(call, "value", &text, err) != 0)
+		return -1;
+	value = strtod(text, &end);
+	if (*end != '\0' || !(value >= 0 && value <= 1))
+		return error_set(err, ERROR_INVALID, "Trace probability must be between 0 and 1");
+	atomic_store(&call->node->trace_probability, value);
+	return 0;
+}
+
+static int
+admin_post_invalidate(struct admin_call *call, struct error *err)
+{
+	const char *cache;
+
+	if (admin_need(call, "cache", &cache, err) != 0)
+		return -1;
+	if (strcmp(cache, "key") == 0)
+		store_invalidate_key_cache(call->node->store);
+	else if (strcmp(cache, "row") != 0 && strcmp(cache, "counter") != 0)
+		return error_set(err, ERROR_INVALID, "no cache '%s'", cache);
+	/* The row and counter caches hold nothing. */
+	return 0;
+}
+
+static int
+admin_post_reload_tls(struct admin_call *call, struct error *err)
+{
+	return network_reload_tls(call->node->network, err);
+}
+
+const struct admin_route admin_writes[] = {
+    {"autocompaction", true, admin_post_auto_compaction},
+    {"binary", true, admin_post_binary},
+    {"clearsnapshot", true, admin_post_clear_snapshots},
+    {"compact", true, admin_post_compact},
+    {"compactionthroughput", true, admin_post_compaction_throughput},
+    {"concurrency", true, admin_post_concurrency},
+    {"concurrentcompactors", true, admin_post_concurrent_compactors},
+    {"drain", true, admin_post_drain},
+    {"flush", true, admin_post_flush},
+    {"invalidate", true, admin_post_invalidate},
+    {"logginglevel", true, admin_post_log_level},
+    {"refresh", true, admin_post_refresh},
+    {"reloadssl", true, admin_post_reload_tls},
+    {"snapshot", true, admin_post_snapshot},
+    {"stop", true, admin_post_stop},
+    {"stopdaemon", true, admin_post_stop_daemon},
+    {"timeout", true, admin_post_timeout},
+    {"traceprobability", true, admin_post_trace_probability},
+    {NULL, false, NULL},
+};
