@@ -304,14 +304,21 @@ segment_decode(struct segment_decoder *decoder, struct slice run, size_t *consum
 	}
 }
 
+static bool
+segment_holds(const struct buffer *buffer, struct slice part)
+{
+	return buffer->data != NULL && part.data >= buffer->data &&
+	    part.data < buffer->data + buffer->size;
+}
+
 bool
-segment_decoder_take(struct segment_decoder *decoder, struct slice payload, struct buffer *out)
+segment_decoder_take(struct segment_decoder *decoder, struct slice part, struct buffer *out)
 {
 	struct buffer *owner = NULL;
 
-	if (decoder->plain.data != NULL && payload.data == decoder->plain.data)
+	if (segment_holds(&decoder->plain, part))
 		owner = &decoder->plain;
-	else if (decoder->partial.data != NULL && payload.data == decoder->partial.data)
+	else if (segment_holds(&decoder->partial, part))
 		owner = &decoder->partial;
 	if (owner == NULL)
 		return false;

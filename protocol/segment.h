@@ -70,12 +70,11 @@ enum segment_result segment_decode(struct segment_decoder *decoder, struct slice
     size_t *consumed, struct slice *payload, struct envelope_header *header, struct error *error);
 
 /*
- * Move the memory that the last payload lives in to *out (an empty buffer, overwritten) and return
- * true; false when the payload lies in the caller's run. The payload slice stays valid as long as
- * *out does.
+ * Move the memory in which `part` lies (the last payload, or an envelope's body out of it) to *out (an
+ * empty buffer, overwritten) and return true; false when it lies in the caller's run. All of that
+ * payload stays valid as long as *out does.
  */
-bool
-segment_decoder_take(struct segment_decoder *decoder, struct slice payload, struct buffer *out);
+bool segment_decoder_take(struct segment_decoder *decoder, struct slice part, struct buffer *out);
 
 /*
  * Write in place: segment_begin() reserves a header and returns its mark, the caller appends whole

@@ -212,7 +212,9 @@ START_TEST(test_a_payload_can_be_taken_away)
 	put_envelope(&plain, 3, 200000, true);
 	segment_put(&framed, buffer_slice(&plain), COMPRESSION_NONE);
 	ck_assert_int_eq(decode(buffer_slice(&framed)), SEGMENT_PAYLOAD);
-	ck_assert(segment_decoder_take(&decoder, payload, &taken));
+	/* A body out of the payload names it as well. */
+	ck_assert(segment_decoder_take(
+	    &decoder, slice_of(payload.data + ENVELOPE_HEADER_SIZE, 5), &taken));
 	ck_assert_int_eq(decode(golden(GOLDEN_SEGMENT)), SEGMENT_PAYLOAD);
 	ck_assert(!segment_decoder_take(&decoder, payload, &framed));
 	ck_assert(slice_equal(buffer_slice(&taken), buffer_slice(&plain)));
