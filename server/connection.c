@@ -516,8 +516,11 @@ connection_cut(struct connection *connection, struct slice run, bool stop_when_f
 		struct envelope envelope;
 		struct error err;
 		size_t consumed = 0;
-		enum envelope_result result =
-		    envelope_decode(&connection->decoder, left, &consumed, &envelope, &err);
+		/* A wrong length must not lead out of the segment and eat those that follow. */
+		enum envelope_result result = connection->handshake.is_framed
+		    ? envelope_decode_payload(
+			  &connection->decoder, left, &consumed, &envelope, &err)
+		    : envelope_decode(&connection->decoder, left, &consumed, &envelope, &err);
 
 		done += consumed;
 		if (result == ENVELOPE_MORE) {
