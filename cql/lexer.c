@@ -460,6 +460,34 @@ lexer_fraction(struct lexer *lexer, uint32_t at)
 	return type;
 }
 
+/*
+ * Digits stand here. A hex digit that no other number goes on with leaves a UUID as the only choice:
+ * 1a, but not 1d (a duration) or 1e5 (a float).
+ */
+static bool
+lexer_is_uuid_start(const struct lexer *lexer)
+{
+	bool is_plain = true, is_after_digit = false, is_exponent = false;
+
+	for (uint32_t at = lexer->at; at < lexer->at + 8; at++) {
+		int c = lexer_peek_folded(lexer, at);
+
+		if (c >= '0' && c <= '9') {
+			is_after_digit = true;
+			continue;
+		}
+		if (!(lexer_peek_class(lexer, at) & LEXER_HEX))
+			return false;
+		if (c == 'e' && is_plain && is_after_digit)
+			is_exponent = true;
+		else if (c != 'd' || !is_after_digit || is_exponent)
+			return true;
+		is_plain = false;
+		is_after_digit = false;
+	}
+	return false;
+}
+
 static int
 lexer_number(struct lexer *lexer)
 {
@@ -477,16 +505,8 @@ lexer_number(struct lexer *lexer)
 		}
 		if (lexer_is_uuid(lexer))
 			return lexer_uuid(lexer);
-		/* A hex digit that no other number goes on with leaves a UUID as the only choice;
-		 * of 1e5 that is known only where the run of hex digits ends. */
-		if (at - first < 8 && (next == 'a' || next == 'b' || next == 'c' || next == 'f'))
+		if (lexer_is_uuid_start(lexer))
 			return lexer_uuid(lexer);
-		if (at - first < 8 && next == 'e') {
-			uint32_t exponent = lexer_skip_digits(lexer, at + 1);
-
-			if (exponent - first < 8 && (lexer_peek_class(lexer, exponent) & LEXER_HEX))
-				return lexer_uuid(lexer);
-		}
 	}
 	if (lexer_duration_unit(lexer, at) != 0)
 		return lexer_duration(lexer, at);

@@ -300,20 +300,66 @@ parser_keyspace_name(struct parser *p, struct ast_string *out)
 	return parser_name_of(p, "keyspace", out);
 }
 
+/* What the grammar lets follow a table's name, wherever that stands. */
+static bool
+parser_may_follow_table(enum lexer_token_type type)
+{
+	switch (type) {
+	case TOKEN_EOF:
+	case TOKEN_SEMICOLON:
+	case TOKEN_OPEN:
+	case TOKEN_DOT:
+	case K_ADD:
+	case K_ALLOW:
+	case K_ALTER:
+	case K_AS:
+	case K_DROP:
+	case K_FROM:
+	case K_GROUP:
+	case K_JSON:
+	case K_LIMIT:
+	case K_NORECURSIVE:
+	case K_OF:
+	case K_ORDER:
+	case K_PER:
+	case K_PRIMARY:
+	case K_RENAME:
+	case K_SET:
+	case K_TO:
+	case K_USING:
+	case K_WHERE:
+	case K_WITH:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool
+parser_may_follow_index(enum lexer_token_type type)
+{
+	return type == TOKEN_EOF || type == TOKEN_SEMICOLON || type == TOKEN_DOT;
+}
+
 /*
- * ( keyspace '.' )? name. `what` may follow: Cassandra's parser checks that before it takes the
- * name, which shows in its errors.
+ * ( keyspace '.' )? name. Whether there is a keyspace is decided at the first word by looking at the
+ * second token, so one that cannot follow is found there.
  */
 static int
-parser_qualified_name(struct parser *p, const char *what, struct ast_name *out)
+parser_qualified_name(struct parser *p, const char *what,
+    bool (*may_follow)(enum lexer_token_type type), struct ast_name *out)
 {
 	enum lexer_token_type type = parser_peek(p, 1);
 
 	out->at = parser_position(p);
-	if ((parser_is_ident(type) || type == TOKEN_QMARK) && parser_peek(p, 2) == TOKEN_DOT) {
-		if (parser_keyspace_name(p, &out->keyspace) != 0 ||
-		    parser_expect(p, TOKEN_DOT) != 0)
-			return -1;
+	if (parser_is_ident(type) || type == TOKEN_QMARK) {
+		if (!may_follow(parser_peek(p, 2)))
+			return parser_no_viable(p, 2);
+		if (parser_peek(p, 2) == TOKEN_DOT) {
+			if (parser_keyspace_name(p, &out->keyspace) != 0)
+				return -1;
+			parser_take(p);
+		}
 	}
 	return parser_name_of(p, what, &out->name);
 }
@@ -321,7 +367,7 @@ parser_qualified_name(struct parser *p, const char *what, struct ast_name *out)
 int
 parser_table_name(struct parser *p, struct ast_name *out)
 {
-	return parser_qualified_name(p, "table", out);
+	return parser_qualified_name(p, "table", parser_may_follow_table, out);
 }
 
 int
@@ -333,7 +379,7 @@ parser_index_name(struct parser *p, struct ast_string *out)
 int
 parser_qualified_index_name(struct parser *p, struct ast_name *out)
 {
-	return parser_qualified_name(p, "index", out);
+	return parser_qualified_name(p, "index", parser_may_follow_index, out);
 }
 
 /* Names that the grammar of types keeps from users (it reserves no type name otherwise). */
@@ -357,11 +403,13 @@ parser_type_name(struct parser *p, struct ast_name *out)
 	struct ast_identifier name = {0};
 
 	out->at = parser_position(p);
-	if (parser_is_ident(type) && parser_peek(p, 2) == TOKEN_DOT) {
-		if (parser_ident(p, &name) != 0)
+	/* A word that cannot be a type's name must be a keyspace's. */
+	if (parser_is_ident(type) &&
+	    (kind == LEXER_TYPE || (kind == LEXER_COLUMN && type != K_KEY) ||
+		parser_peek(p, 2) == TOKEN_DOT)) {
+		if (parser_ident(p, &name) != 0 || parser_expect(p, TOKEN_DOT) != 0)
 			return -1;
 		out->keyspace = name.text;
-		parser_take(p);
 		type = parser_peek(p, 1);
 		kind = lexer_word_kind(type);
 	}
@@ -399,6 +447,13 @@ parser_function_name(struct parser *p, struct ast_name *out)
 	enum lexer_token_type type = parser_peek(p, 1);
 
 	out->at = parser_position(p);
+	if (parser_is_ident(type) || type == TOKEN_QMARK || type == K_TOKEN) {
+		enum lexer_token_type next = parser_peek(p, 2);
+
+		if (next != TOKEN_OPEN && next != TOKEN_DOT && next != TOKEN_EOF &&
+		    next != TOKEN_SEMICOLON && next != K_WITH)
+			return parser_no_viable(p, 2);
+	}
 	if ((parser_is_ident(type) || type == TOKEN_QMARK) && parser_peek(p, 2) == TOKEN_DOT) {
 		if (parser_keyspace_name(p, &out->keyspace) != 0)
 			return -1;

@@ -164,6 +164,7 @@ int parser_type_list(struct parser *p, struct ast_types *out);
 int parser_term(struct parser *p, struct ast_term **out);
 int parser_constant(struct parser *p, struct ast_term **out);
 bool parser_is_constant(enum lexer_token_type type);
+int parser_null(struct parser *p, struct ast_term **out);
 int parser_marker(struct parser *p, struct ast_term **out);
 int parser_int_value(struct parser *p, struct ast_term **out);
 int parser_tuple_literal(struct parser *p, struct ast_term **out);

@@ -5,6 +5,8 @@
 static int
 parser_describe_word(struct parser *p, struct statement_describe *out, enum ast_describe_kind kind)
 {
+	if (parser_peek(p, 2) == TOKEN_DOT || parser_is_ident(parser_peek(p, 2)))
+		parser_peek(p, 3); /* for the sake of errors */
 	parser_take(p);
 	out->kind = kind;
 	return 0;
@@ -60,6 +62,13 @@ parser_describe_any(struct parser *p, struct statement_describe *out)
 
 	out->kind = AST_DESCRIBE_ANY;
 	out->name.at = parser_position(p);
+	if (parser_is_ident(parser_peek(p, 1))) {
+		enum lexer_token_type next = parser_peek(p, 2);
+
+		if (next != TOKEN_DOT && next != TOKEN_EOF && next != TOKEN_SEMICOLON &&
+		    next != K_WITH)
+			return parser_no_viable(p, 2);
+	}
 	if (parser_ident(p, &name) != 0)
 		return -1;
 	if (parser_accept(p, TOKEN_DOT)) {
@@ -71,14 +80,18 @@ parser_describe_any(struct parser *p, struct statement_describe *out)
 	return 0;
 }
 
+/* TYPE, FUNCTION and AGGREGATE alone, or with a dot behind, are names of something else. */
+static bool
+parser_is_described(struct parser *p)
+{
+	enum lexer_token_type next = parser_peek(p, 2);
+
+	return next == TOKEN_QMARK || next == K_TOKEN || parser_is_ident(next);
+}
+
 static int
 parser_describe_what(struct parser *p, struct statement_describe *out)
 {
-	enum lexer_token_type next = parser_peek(p, 2);
-	/* TYPE, FUNCTION and AGGREGATE alone, or with a dot behind, are names of something else. */
-	bool is_named = next == TOKEN_QUOTED_NAME || next == TOKEN_QMARK || parser_is_ident(next) ||
-	    next == K_TOKEN;
-
 	switch (parser_peek(p, 1)) {
 	case K_CLUSTER:
 		return parser_describe_word(p, out, AST_DESCRIBE_CLUSTER);
@@ -98,7 +111,7 @@ parser_describe_what(struct parser *p, struct statement_describe *out)
 	case K_KEYSPACE:
 		return parser_describe_keyspace(p, out);
 	case K_ONLY:
-		if (next == K_KEYSPACE)
+		if (parser_peek(p, 2) == K_KEYSPACE)
 			return parser_describe_keyspace(p, out);
 		return parser_describe_any(p, out);
 	case K_COLUMNFAMILY:
@@ -108,16 +121,16 @@ parser_describe_what(struct parser *p, struct statement_describe *out)
 	case K_MATERIALIZED:
 		return parser_describe_view(p, out);
 	case K_TYPE:
-		if (is_named)
+		if (parser_is_described(p))
 			return parser_describe_named(p, out, AST_DESCRIBE_TYPE, parser_type_name);
 		return parser_describe_any(p, out);
 	case K_FUNCTION:
-		if (is_named)
+		if (parser_is_described(p))
 			return parser_describe_named(
 			    p, out, AST_DESCRIBE_FUNCTION, parser_function_name);
 		return parser_describe_any(p, out);
 	case K_AGGREGATE:
-		if (is_named)
+		if (parser_is_described(p))
 			return parser_describe_named(
 			    p, out, AST_DESCRIBE_AGGREGATE, parser_function_name);
 		return parser_describe_any(p, out);

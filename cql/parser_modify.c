@@ -268,11 +268,13 @@ parser_update(struct parser *p, struct statement_update *out)
 static int
 parser_deletion(struct parser *p, struct ast_deletion *out)
 {
-	enum lexer_token_type next = parser_peek(p, 2);
+	enum lexer_token_type next = parser_peek(p, 1);
 
+	if (next != TOKEN_EMPTY_QUOTED_NAME && !parser_is_ident(next))
+		return parser_no_viable(p, 1);
 	/* The choice is made before the column's name is taken. */
-	if ((parser_peek(p, 1) == TOKEN_EMPTY_QUOTED_NAME || parser_is_ident(parser_peek(p, 1))) &&
-	    next != TOKEN_COMMA && next != K_FROM && next != TOKEN_DOT &&
+	next = parser_peek(p, 2);
+	if (next != TOKEN_COMMA && next != K_FROM && next != TOKEN_DOT &&
 	    next != TOKEN_OPEN_BRACKET)
 		return parser_no_viable(p, 2);
 	if (parser_column_ident(p, &out->column) != 0)

@@ -430,43 +430,54 @@ parser_is_all_resource(enum lexer_token_type type)
 	    type == K_MBEANS;
 }
 
+/* What may follow a table's name in GRANT, REVOKE and LIST. */
+static bool
+parser_may_follow_resource(enum lexer_token_type type)
+{
+	return type == TOKEN_DOT || type == K_TO || type == K_FROM || type == K_OF ||
+	       type == K_NORECURSIVE || type == TOKEN_SEMICOLON || type == TOKEN_EOF;
+}
+
+static bool
+parser_is_name(enum lexer_token_type type)
+{
+	return type == TOKEN_STRING || type == TOKEN_QMARK || parser_is_ident(type);
+}
+
 static int
 parser_resource(struct parser *p, struct ast_resource *out)
 {
-	enum lexer_token_type next = parser_peek(p, 2);
-	bool is_named = next == TOKEN_STRING || next == TOKEN_QMARK || parser_is_ident(next);
+	enum lexer_token_type type = parser_peek(p, 1);
 
-	switch (parser_peek(p, 1)) {
+	switch (type) {
 	case K_ALL:
-		if (parser_is_all_resource(next))
+		if (parser_is_all_resource(parser_peek(p, 2)))
 			return parser_all_resource(p, out);
 		break;
 	case K_KEYSPACE:
 		parser_take(p);
 		return parser_keyspace_resource(p, AST_RESOURCE_KEYSPACE, out);
 	case K_ROLE:
-		if (is_named)
+		if (parser_is_name(parser_peek(p, 2)))
 			return parser_role_resource(p, out);
 		break;
 	case K_FUNCTION:
-		if (is_named || next == K_TOKEN)
+		if (parser_is_name(parser_peek(p, 2)) || parser_peek(p, 2) == K_TOKEN)
 			return parser_function_resource(p, out);
 		break;
 	case K_MBEAN:
-		if (next == TOKEN_STRING)
-			return parser_mbean(p, false, out);
-		break;
 	case K_MBEANS:
-		if (next == TOKEN_STRING)
-			return parser_mbean(p, true, out);
+		if (parser_peek(p, 2) == TOKEN_STRING)
+			return parser_mbean(p, type == K_MBEANS, out);
+		if (!parser_may_follow_resource(parser_peek(p, 2)))
+			return parser_no_viable(p, 2);
 		break;
 	default:
 		break;
 	}
 	/* Otherwise those words name a table. */
 	out->kind = AST_RESOURCE_TABLE;
-	if (!parser_accept(p, K_COLUMNFAMILY) && next != TOKEN_DOT &&
-	    !parser_is_ident(parser_peek(p, 1)) && parser_peek(p, 1) != TOKEN_QMARK)
+	if (!parser_accept(p, K_COLUMNFAMILY) && !parser_is_ident(type) && type != TOKEN_QMARK)
 		return parser_no_viable(p, 1);
 	return parser_table_name(p, &out->name);
 }
@@ -522,8 +533,13 @@ parser_grant_or_revoke(struct parser *p, enum lexer_token_type direction,
 	const char *resource;
 	uint32_t applicable;
 
+	if (parser_peek(p, 2) == K_ALL && parser_peek(p, 3) != K_ON &&
+	    parser_peek(p, 3) != K_PERMISSIONS && parser_peek(p, 3) != direction)
+		return parser_no_viable(p, 3);
 	if (!parser_is_permissions(p, direction)) {
 		out->kind = role_kind;
+		if (!parser_is_name(parser_peek(p, 2)))
+			return parser_no_viable(p, 2);
 		parser_take(p);
 		if (parser_role_name(p, &grant->role) != 0 || parser_expect(p, direction) != 0)
 			return -1;

@@ -146,15 +146,15 @@ parser_table_properties(struct parser *p, struct ast_string table, bool *is_comp
 	if (!parser_accept(p, K_WITH))
 		return 0;
 	do {
-		enum lexer_token_type next = parser_peek(p, 1), second = parser_peek(p, 2);
+		enum lexer_token_type next = parser_peek(p, 1);
 		int rc;
 
-		if (next == K_COMPACT && second == K_STORAGE) {
+		if (next == K_COMPACT && parser_peek(p, 2) == K_STORAGE) {
 			*is_compact_storage = true;
 			parser_take(p);
 			parser_take(p);
 			rc = 0;
-		} else if (next == K_CLUSTERING && second == K_ORDER) {
+		} else if (next == K_CLUSTERING && parser_peek(p, 2) == K_ORDER) {
 			rc = parser_clustering_order(p, table, orders, order_count);
 		} else {
 			rc = parser_property(p, properties);
@@ -285,6 +285,9 @@ parser_index_target(struct parser *p, struct ast_index_target *out)
 	enum lexer_token_type type = parser_peek(p, 1);
 
 	out->kind = AST_INDEX_SIMPLE;
+	if ((type == K_VALUES || type == K_KEYS) && parser_peek(p, 2) != TOKEN_OPEN &&
+	    parser_peek(p, 2) != TOKEN_COMMA && parser_peek(p, 2) != TOKEN_CLOSE)
+		return parser_no_viable(p, 2);
 	if (type == K_ENTRIES)
 		out->kind = AST_INDEX_ENTRIES;
 	else if (type == K_FULL)
@@ -299,6 +302,13 @@ parser_index_target(struct parser *p, struct ast_index_target *out)
 	if (parser_expect(p, TOKEN_OPEN) != 0 || parser_column_ident(p, &out->column) != 0)
 		return -1;
 	return parser_expect(p, TOKEN_CLOSE);
+}
+
+static bool
+parser_is_index_target(enum lexer_token_type type)
+{
+	return type == K_ENTRIES || type == K_FULL || type == TOKEN_EMPTY_QUOTED_NAME ||
+	       parser_is_ident(type);
 }
 
 static int
@@ -317,7 +327,7 @@ parser_create_index(struct parser *p, struct statement *out)
 	if (parser_expect(p, K_ON) != 0 || parser_table_name(p, &create->table) != 0 ||
 	    parser_expect(p, TOKEN_OPEN) != 0)
 		return -1;
-	if (parser_peek(p, 1) != TOKEN_CLOSE) {
+	if (parser_is_index_target(parser_peek(p, 1))) {
 		do {
 			struct ast_index_target *target =
 			    PARSER_PUSH(p, create->targets, create->target_count);

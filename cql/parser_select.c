@@ -242,10 +242,13 @@ parser_selection_word(struct parser *p, struct ast_selector **out)
 		if (parser_is_call(p, 1))
 			return parser_selection_call(p, out);
 	}
-	if (type == K_TOKEN)
-		return parser_no_viable(p, 2);
+	if (type == K_TOKEN) {
+		parser_take(p);
+		return parser_mismatch(p, "'('");
+	}
 	if (next == TOKEN_DOT && parser_is_call(p, 3) && parser_peek(p, 4) == TOKEN_OPEN)
 		return parser_selection_call(p, out);
+	parser_peek(p, 3); /* Cassandra's parser looks as far, and its errors show that */
 	if (!parser_may_follow_column(next))
 		return parser_no_viable(p, 2);
 	return parser_selection_column(p, out);
@@ -318,6 +321,9 @@ parser_selection_braces(struct parser *p, struct ast_selector **out)
 	if (selector == NULL)
 		return -1;
 	*out = selector;
+	if (parser_peek(p, 2) != TOKEN_CLOSE_BRACE &&
+	    !parser_is_selection_start(parser_peek(p, 2)))
+		return parser_no_viable(p, 2);
 	parser_take(p);
 	if (parser_accept(p, TOKEN_CLOSE_BRACE))
 		return 0;
@@ -391,6 +397,8 @@ parser_selection_plain_inside(struct parser *p, struct ast_selector **out)
 	case TOKEN_QMARK:
 		if (parser_peek(p, 2) == TOKEN_DOT)
 			return parser_selection_call(p, out);
+		if (!parser_may_follow_column(parser_peek(p, 2)))
+			return parser_no_viable(p, 2);
 		/* fall through */
 	case TOKEN_COLON:
 	case K_NULL:

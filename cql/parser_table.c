@@ -256,12 +256,26 @@ parser_drop_timestamp(struct parser *p, struct statement_alter_table *alter)
 	return 0;
 }
 
+/* STORAGE, or the end of dropping a column of that name. */
+static bool
+parser_may_follow_compact(enum lexer_token_type type)
+{
+	return type == K_STORAGE || type == K_USING || type == TOKEN_SEMICOLON || type == TOKEN_EOF;
+}
+
 static int
 parser_alter_drop(struct parser *p, struct statement_alter_table *alter)
 {
+	enum lexer_token_type next = parser_peek(p, 2);
 	bool is_list;
 
-	if (parser_peek(p, 1) == K_COMPACT && parser_peek(p, 2) == K_STORAGE) {
+	/* Which DROP it is, is decided before the word is taken. */
+	if (next != K_IF && next != TOKEN_OPEN && !parser_is_ident(next))
+		return parser_no_viable(p, 2);
+	if (next == K_COMPACT && !parser_may_follow_compact(parser_peek(p, 3)))
+		return parser_no_viable(p, 3);
+	parser_take(p);
+	if (next == K_COMPACT && parser_peek(p, 2) == K_STORAGE) {
 		alter->kind = AST_ALTER_TABLE_DROP_COMPACT_STORAGE;
 		parser_take(p);
 		parser_take(p);
@@ -307,7 +321,7 @@ parser_alter_table(struct parser *p, struct statement *out)
 		return parser_alter_column(p, alter);
 	if (parser_accept(p, K_ADD))
 		return parser_alter_add(p, alter);
-	if (parser_accept(p, K_DROP))
+	if (parser_peek(p, 1) == K_DROP)
 		return parser_alter_drop(p, alter);
 	if (parser_accept(p, K_RENAME))
 		return parser_alter_rename(p, alter);

@@ -93,6 +93,13 @@ parser_constant(struct parser *p, struct ast_term **out)
 }
 
 int
+parser_null(struct parser *p, struct ast_term **out)
+{
+	*out = parser_new_term(p, AST_TERM_NULL);
+	return *out == NULL ? -1 : parser_expect(p, K_NULL);
+}
+
+int
 parser_string_term(struct parser *p, struct ast_term **out)
 {
 	return parser_constant(p, out);
@@ -274,8 +281,17 @@ parser_set_or_map_literal(struct parser *p, struct ast_term **out)
 static int
 parser_braces(struct parser *p, struct ast_term **out)
 {
-	if (parser_is_ident(parser_peek(p, 2)) && parser_peek(p, 3) == TOKEN_COLON)
-		return parser_user_type_literal(p, out);
+	enum lexer_token_type next = parser_peek(p, 2);
+
+	/* Which of {a: 1}, {1: 1}, {1} and {} it is, is decided at the brace. */
+	if (next != TOKEN_CLOSE_BRACE && !parser_is_term_start(next))
+		return parser_no_viable(p, 2);
+	if (parser_is_ident(next)) {
+		if (parser_peek(p, 3) == TOKEN_COLON)
+			return parser_user_type_literal(p, out);
+		if (!parser_is_call(p, 2))
+			return parser_no_viable(p, 3);
+	}
 	return parser_set_or_map_literal(p, out);
 }
 
@@ -325,9 +341,18 @@ static int
 parser_function_call(struct parser *p, struct ast_term **out)
 {
 	struct ast_term *term;
+	size_t first;
 
 	if (!parser_is_call(p, 1))
 		return parser_no_viable(p, 2);
+	/* Whether there are arguments is decided before the name is taken. */
+	first = parser_peek(p, 2) == TOKEN_DOT ? 5 : 3;
+	if (first == 5 && parser_is_function_word(parser_peek(p, 3)) &&
+	    parser_peek(p, 4) != TOKEN_OPEN)
+		return parser_no_viable(p, 4);
+	if (parser_peek(p, first - 1) == TOKEN_OPEN && parser_peek(p, first) != TOKEN_CLOSE &&
+	    !parser_is_term_start(parser_peek(p, first)))
+		return parser_no_viable(p, first);
 	term = parser_new_term(p, AST_TERM_FUNCTION);
 	if (term == NULL || parser_function_name(p, &term->function.name) != 0)
 		return -1;
@@ -351,40 +376,95 @@ parser_cast(struct parser *p, struct ast_term **out)
 	return parser_expect(p, TOKEN_CLOSE);
 }
 
-/* '(' type ')' with a term behind, which parentheses around a term cannot have. */
-static int
-parser_type_in_parentheses(struct parser *p, struct ast_type **out)
-{
-	enum lexer_token_type next;
+enum parser_parentheses_kind {
+	PARSER_TYPE_CAST, /* (type) term */
+	PARSER_TUPLE,     /* (term, ...) */
+	PARSER_NEITHER,   /* an error is written */
+};
 
-	parser_take(p);
-	if (parser_type(p, out) != 0 || parser_expect(p, TOKEN_CLOSE) != 0)
-		return -1;
-	next = parser_peek(p, 1);
+/* ('abc') x, or ('abc'): the string may be a type's class. */
+static enum parser_parentheses_kind
+parser_parentheses_of_string(struct parser *p)
+{
+	enum lexer_token_type next = parser_peek(p, 3);
+
+	if (next != TOKEN_CLOSE) {
+		if (next == TOKEN_PLUS || next == TOKEN_MINUS || next == TOKEN_STAR ||
+		    next == TOKEN_SLASH || next == TOKEN_PERCENT || next == TOKEN_COMMA)
+			return PARSER_TUPLE;
+		parser_no_viable(p, 3);
+		return PARSER_NEITHER;
+	}
+	next = parser_peek(p, 4);
 	if (!parser_is_term_start(next) || next == TOKEN_MINUS)
-		return -1;
-	if (next == TOKEN_COLON && !parser_is_ident(parser_peek(p, 2)))
-		return -1;
+		return PARSER_TUPLE;
+	if (next == TOKEN_COLON)
+		return parser_is_ident(parser_peek(p, 5)) ? PARSER_TYPE_CAST : PARSER_TUPLE;
 	/* Words such as GROUP may also go on the statement. */
-	return parser_is_ident(next) && !parser_is_call(p, 1) ? -1 : 0;
+	return parser_is_ident(next) && !parser_is_call(p, 4) ? PARSER_TUPLE : PARSER_TYPE_CAST;
+}
+
+/* No name is a term by itself, so one in parentheses is a type, unless it is called. */
+static enum parser_parentheses_kind
+parser_parentheses_kind(struct parser *p)
+{
+	enum lexer_token_type first = parser_peek(p, 2);
+	size_t ahead = 3;
+
+	if (first == TOKEN_STRING)
+		return parser_parentheses_of_string(p);
+	if (first == K_SET)
+		return PARSER_TYPE_CAST;
+	if (!parser_is_ident(first)) {
+		if (parser_is_term_start(first))
+			return PARSER_TUPLE;
+		parser_no_viable(p, 2);
+		return PARSER_NEITHER;
+	}
+	if (parser_peek(p, 3) == TOKEN_DOT) {
+		if (!parser_is_function_word(parser_peek(p, 4)) && parser_peek(p, 4) != K_KEY) {
+			parser_no_viable(p, 4);
+			return PARSER_NEITHER;
+		}
+		ahead = 5;
+	}
+	switch (parser_peek(p, ahead)) {
+	case TOKEN_OPEN:
+		return PARSER_TUPLE;
+	case TOKEN_LESS:
+	case TOKEN_CLOSE:
+		return PARSER_TYPE_CAST;
+	default:
+		parser_no_viable(p, ahead);
+		return PARSER_NEITHER;
+	}
+}
+
+static int
+parser_type_cast(struct parser *p, struct ast_term **out)
+{
+	struct ast_term *term = parser_new_term(p, AST_TERM_TYPE_CAST);
+
+	if (term == NULL)
+		return -1;
+	parser_take(p);
+	if (parser_type(p, &term->cast.type) != 0 || parser_expect(p, TOKEN_CLOSE) != 0)
+		return -1;
+	*out = term;
+	return parser_simple_term(p, &term->cast.term);
 }
 
 static int
 parser_parentheses(struct parser *p, struct ast_term **out)
 {
-	struct ast_term *term = parser_new_term(p, AST_TERM_TYPE_CAST);
-	enum lexer_token_type next = parser_peek(p, 2);
-	struct parser_mark mark;
-
-	if (term == NULL)
-		return -1;
-	if (next != TOKEN_STRING && next != K_SET && !parser_is_ident(next))
+	switch (parser_parentheses_kind(p)) {
+	case PARSER_TYPE_CAST:
+		return parser_type_cast(p, out);
+	case PARSER_TUPLE:
 		return parser_tuple_literal(p, out);
-	mark = parser_speculate(p);
-	if (!parser_decide(p, &mark, parser_type_in_parentheses(p, &term->cast.type)))
-		return p->is_spent ? -1 : parser_tuple_literal(p, out);
-	*out = term;
-	return parser_simple_term(p, &term->cast.term);
+	default:
+		return -1;
+	}
 }
 
 static int
@@ -394,9 +474,7 @@ parser_simple_term_inside(struct parser *p, struct ast_term **out)
 
 	switch (type) {
 	case K_NULL:
-		*out = parser_new_term(p, AST_TERM_NULL);
-		parser_take(p);
-		return *out == NULL ? -1 : 0;
+		return parser_null(p, out);
 	case TOKEN_OPEN:
 		return parser_parentheses(p, out);
 	case TOKEN_OPEN_BRACE:
@@ -486,28 +564,62 @@ parser_term_multiplication(struct parser *p, struct ast_term **out)
 	}
 }
 
+/* What the grammar lets follow a term, wherever that stands. */
+static bool
+parser_may_follow_term(enum lexer_token_type type)
+{
+	switch (type) {
+	case TOKEN_EOF:
+	case TOKEN_SEMICOLON:
+	case TOKEN_CLOSE:
+	case TOKEN_COMMA:
+	case TOKEN_COLON:
+	case TOKEN_CLOSE_BRACKET:
+	case TOKEN_CLOSE_BRACE:
+	case TOKEN_RANGE:
+	case K_ALLOW:
+	case K_AND:
+	case K_APPLY:
+	case K_DELETE:
+	case K_GROUP:
+	case K_IF:
+	case K_INSERT:
+	case K_LIMIT:
+	case K_ORDER:
+	case K_PER:
+	case K_PRIMARY:
+	case K_UPDATE:
+	case K_WHERE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The + is not the term's, but that of `c = [1] + c`, which belongs to the assignment. */
+static bool
+parser_is_prepend(struct parser *p)
+{
+	enum lexer_token_type next = parser_peek(p, 2);
+
+	return next == TOKEN_EMPTY_QUOTED_NAME || (parser_is_ident(next) && !parser_is_call(p, 2));
+}
+
 int
 parser_term(struct parser *p, struct ast_term **out)
 {
 	if (parser_term_multiplication(p, out) != 0)
 		return -1;
 	for (;;) {
-		enum lexer_token_type next;
+		enum lexer_token_type next = parser_peek(p, 1);
 
-		switch (parser_peek(p, 1)) {
-		case TOKEN_PLUS:
-			/* Not the + of `c = [1] + c`, which belongs to the assignment. */
-			next = parser_peek(p, 2);
-			if (next == TOKEN_EMPTY_QUOTED_NAME ||
-			    (parser_is_ident(next) && !parser_is_call(p, 2)))
-				return 0;
-			/* fall through */
-		case TOKEN_MINUS:
-			if (parser_operation(p, parser_term_multiplication, out) != 0)
-				return -1;
-			break;
-		default:
-			return 0;
+		if (next == TOKEN_PLUS && parser_is_prepend(p)) {
+			next = parser_peek(p, 3);
+			return next == TOKEN_COMMA || next == K_WHERE ? 0 : parser_no_viable(p, 3);
 		}
+		if (next != TOKEN_PLUS && next != TOKEN_MINUS)
+			return parser_may_follow_term(next) ? 0 : parser_no_viable(p, 1);
+		if (parser_operation(p, parser_term_multiplication, out) != 0)
+			return -1;
 	}
 }

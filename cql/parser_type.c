@@ -122,6 +122,36 @@ parser_custom_type(struct parser *p, struct ast_type **out)
 	return 0;
 }
 
+/*
+ * A native type's name is one of a user type's keyspace where a dot follows; the choice looks at what
+ * follows, and where that ends a type, at the token behind.
+ */
+static int
+parser_native_or_keyspace(struct parser *p, struct ast_type **out)
+{
+	switch (parser_peek(p, 2)) {
+	case TOKEN_COMMA:
+	case TOKEN_CLOSE:
+	case TOKEN_GREATER:
+		parser_peek(p, 3);
+		return parser_native_type(p, out);
+	case TOKEN_EOF:
+	case TOKEN_SEMICOLON:
+	case K_FINALFUNC:
+	case K_INITCOND:
+	case K_LANGUAGE:
+	case K_PRIMARY:
+	case K_STATIC:
+		return parser_native_type(p, out);
+	case TOKEN_DOT:
+		return parser_user_type(p, out);
+	default:
+		if (parser_is_word(p, 2, "masked"))
+			return parser_native_type(p, out);
+		return parser_no_viable(p, 2);
+	}
+}
+
 static int
 parser_type_inside(struct parser *p, struct ast_type **out)
 {
@@ -134,8 +164,8 @@ parser_type_inside(struct parser *p, struct ast_type **out)
 		return parser_generic(p, AST_TYPE_SET, 1, 1, out);
 	if (!parser_is_ident(type))
 		return parser_no_viable(p, 1);
-	if (lexer_word_kind(type) == LEXER_TYPE && parser_peek(p, 2) != TOKEN_DOT)
-		return parser_native_type(p, out);
+	if (lexer_word_kind(type) == LEXER_TYPE)
+		return parser_native_or_keyspace(p, out);
 	/* The words of collections are names of user types where no < follows. */
 	is_generic = parser_peek(p, 2) == TOKEN_LESS;
 	if (is_generic && type == K_FROZEN)

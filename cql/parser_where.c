@@ -99,9 +99,7 @@ parser_is_not_null(struct parser *p, struct ast_relation *relation)
 	parser_take(p);
 	if (parser_expect(p, K_NOT) != 0)
 		return -1;
-	if (parser_peek(p, 1) != K_NULL)
-		return parser_mismatch(p, "K_NULL");
-	return parser_term(p, &relation->value);
+	return parser_null(p, &relation->value);
 }
 
 /* The whole choice is made before the column's name is taken; errors mark the name. */
