@@ -355,6 +355,7 @@ parser_qualified_name(struct parser *p, const char *what,
 	if (parser_is_ident(type) || type == TOKEN_QMARK) {
 		if (!may_follow(parser_peek(p, 2)))
 			return parser_no_viable(p, 2);
+		parser_peek(p, 3); /* Cassandra's parser looks as far, and its errors show that */
 		if (parser_peek(p, 2) == TOKEN_DOT) {
 			if (parser_keyspace_name(p, &out->keyspace) != 0)
 				return -1;

@@ -435,7 +435,7 @@ static bool
 parser_may_follow_resource(enum lexer_token_type type)
 {
 	return type == TOKEN_DOT || type == K_TO || type == K_FROM || type == K_OF ||
-	       type == K_NORECURSIVE || type == TOKEN_SEMICOLON || type == TOKEN_EOF;
+	    type == K_NORECURSIVE || type == TOKEN_SEMICOLON || type == TOKEN_EOF;
 }
 
 static bool
@@ -453,6 +453,8 @@ parser_resource(struct parser *p, struct ast_resource *out)
 	case K_ALL:
 		if (parser_is_all_resource(parser_peek(p, 2)))
 			return parser_all_resource(p, out);
+		if (!parser_may_follow_resource(parser_peek(p, 2)))
+			return parser_no_viable(p, 2);
 		break;
 	case K_KEYSPACE:
 		parser_take(p);

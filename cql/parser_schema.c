@@ -308,7 +308,7 @@ static bool
 parser_is_index_target(enum lexer_token_type type)
 {
 	return type == K_ENTRIES || type == K_FULL || type == TOKEN_EMPTY_QUOTED_NAME ||
-	       parser_is_ident(type);
+	    parser_is_ident(type);
 }
 
 static int

@@ -321,8 +321,7 @@ parser_selection_braces(struct parser *p, struct ast_selector **out)
 	if (selector == NULL)
 		return -1;
 	*out = selector;
-	if (parser_peek(p, 2) != TOKEN_CLOSE_BRACE &&
-	    !parser_is_selection_start(parser_peek(p, 2)))
+	if (parser_peek(p, 2) != TOKEN_CLOSE_BRACE && !parser_is_selection_start(parser_peek(p, 2)))
 		return parser_no_viable(p, 2);
 	parser_take(p);
 	if (parser_accept(p, TOKEN_CLOSE_BRACE))

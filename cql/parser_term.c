@@ -378,8 +378,8 @@ parser_cast(struct parser *p, struct ast_term **out)
 
 enum parser_parentheses_kind {
 	PARSER_TYPE_CAST, /* (type) term */
-	PARSER_TUPLE,     /* (term, ...) */
-	PARSER_NEITHER,   /* an error is written */
+	PARSER_TUPLE, /* (term, ...) */
+	PARSER_NEITHER, /* an error is written */
 };
 
 /* ('abc') x, or ('abc'): the string may be a type's class. */
@@ -596,6 +596,15 @@ parser_may_follow_term(enum lexer_token_type type)
 	}
 }
 
+static int
+parser_term_end(struct parser *p)
+{
+	if (!parser_may_follow_term(parser_peek(p, 1)))
+		return parser_no_viable(p, 1);
+	parser_peek(p, 2); /* Cassandra's parser looks as far, and its errors show that */
+	return 0;
+}
+
 /* The + is not the term's, but that of `c = [1] + c`, which belongs to the assignment. */
 static bool
 parser_is_prepend(struct parser *p)
@@ -613,12 +622,15 @@ parser_term(struct parser *p, struct ast_term **out)
 	for (;;) {
 		enum lexer_token_type next = parser_peek(p, 1);
 
+		if (next == TOKEN_PLUS && parser_peek(p, 2) != TOKEN_EMPTY_QUOTED_NAME &&
+		    !parser_is_term_start(parser_peek(p, 2)))
+			return parser_no_viable(p, 2);
 		if (next == TOKEN_PLUS && parser_is_prepend(p)) {
 			next = parser_peek(p, 3);
 			return next == TOKEN_COMMA || next == K_WHERE ? 0 : parser_no_viable(p, 3);
 		}
 		if (next != TOKEN_PLUS && next != TOKEN_MINUS)
-			return parser_may_follow_term(next) ? 0 : parser_no_viable(p, 1);
+			return parser_term_end(p);
 		if (parser_operation(p, parser_term_multiplication, out) != 0)
 			return -1;
 	}
