@@ -17,6 +17,7 @@ enum {
 	STORE_WAITING_MAX =
 	    1 << 16, /* writes that may wait for memory before the rest is refused */
 	STORE_TIMER_MS = 1000,
+	STORE_WRITE_SAMPLE = 16, /* latency is measured for one write of so many */
 };
 
 bool
@@ -202,6 +203,8 @@ store_insert(struct store *store, const struct store_write *write, struct slice 
 	struct memtable *memtables_inline[STORE_UPDATES_INLINE];
 	uint32_t count = mutation->update_count, *slots = slots_inline;
 	struct memtable **memtables = memtables_inline;
+	struct table_store *measured = NULL;
+	uint64_t began = 0;
 	unsigned ticket;
 	int rc = 0;
 
@@ -223,6 +226,15 @@ store_insert(struct store *store, const struct store_write *write, struct slice 
 			goto done;
 		}
 		slots[i] = table->slot;
+		if (atomic_fetch_add_explicit(&table->stats.writes, 1, memory_order_relaxed) %
+			    STORE_WRITE_SAMPLE ==
+			0 &&
+		    measured == NULL) {
+			measured = table;
+			began = env_monotonic_ns(store->env);
+		}
+		if (sampler_is_on(&table->samplers[STORE_SAMPLE_WRITES]))
+			sampler_add(&table->samplers[STORE_SAMPLE_WRITES], mutation->key);
 		/* Chosen before the place in the log is: see table_flush_begin(). */
 		memtables[i] = atomic_load_explicit(&table->current, memory_order_acquire);
 	}
@@ -233,6 +245,9 @@ store_insert(struct store *store, const struct store_write *write, struct slice 
 		rc = memtable_apply(memtables[i], &mutation->updates[i], err);
 done:
 	op_order_end(&store->order, ticket);
+	if (measured != NULL)
+		histogram_add(
+		    &measured->stats.write_us, (env_monotonic_ns(store->env) - began) / 1000);
 	if (count > STORE_UPDATES_INLINE) {
 		free(slots);
 		free(memtables);

@@ -253,6 +253,20 @@ void store_partition_histograms(struct store *store, struct table_store *table,
 int store_sstables_for_key(struct store *store, struct table_store *table, struct slice key,
     void (*each)(void *argument, const char *path), void *argument, struct error *err);
 
+/*
+ * Most read and most written partitions during a while (toppartitions). start: false when a sampling of this
+ * table runs already. finish calls back, most frequent first; `seen` is the number of operations sampled.
+ */
+enum store_sampler { STORE_SAMPLE_READS, STORE_SAMPLE_WRITES, STORE_SAMPLERS };
+bool store_sample_start(struct table_store *table, enum store_sampler which, uint32_t capacity);
+struct store_sample {
+	struct slice key; /* at most 256 bytes of it */
+	uint64_t count, error; /* the true count is between count - error and count */
+};
+void store_sample_finish(struct table_store *table, enum store_sampler which, uint32_t limit,
+    uint64_t *seen, void (*each)(void *argument, const struct store_sample *sample),
+    void *argument);
+
 /* Take over SSTables that were put into the table's directory while the node runs (refresh). */
 int
 store_refresh(struct store *store, struct table_store *table, uint32_t *added, struct error *err);

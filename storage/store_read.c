@@ -152,6 +152,8 @@ store_read(struct store *store, const struct read_command *command, struct arena
 	    memory_order_relaxed);
 	if (nth % STORE_READ_SAMPLE == 0)
 		read->began_ns = env_monotonic_ns(store->env);
+	if (sampler_is_on(&table->samplers[STORE_SAMPLE_READS]) && !command->is_range)
+		sampler_add(&table->samplers[STORE_SAMPLE_READS], command->key);
 	read->view = table_view_acquire(table);
 	rc = command->is_range ? store_read_range(read, command, arena, err)
 			       : store_read_single(read, command, arena, err);

@@ -250,3 +250,25 @@ store_memtable_bytes(const struct store *store)
 {
 	return atomic_load(&store->memtable_bytes);
 }
+
+bool
+store_sample_start(struct table_store *table, enum store_sampler which, uint32_t capacity)
+{
+	return sampler_start(&table->samplers[which], capacity);
+}
+
+void
+store_sample_finish(struct table_store *table, enum store_sampler which, uint32_t limit,
+    uint64_t *seen, void (*each)(void *argument, const struct store_sample *sample), void *argument)
+{
+	struct sampler_entry *entries;
+	uint32_t count = sampler_finish(&table->samplers[which], limit, &entries, seen);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_sample sample = {
+		    slice_of(entries[i].key, entries[i].size), entries[i].count, entries[i].error};
+
+		each(argument, &sample);
+	}
+	free(entries);
+}

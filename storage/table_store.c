@@ -200,6 +200,8 @@ table_store_open(struct store *store, const struct table_metadata *metadata, uin
 	atomic_init(&table->metadata, table_ref(metadata));
 	lock_init(&table->view_lock, "table.view", RANK_TABLE_VIEW);
 	lock_init(&table->flush_lock, "table.flush", RANK_TABLE_FLUSH);
+	for (int i = 0; i < STORE_SAMPLERS; i++)
+		sampler_init(&table->samplers[i]);
 	histogram_init(&table->stats.read_us, 90);
 	histogram_init(&table->stats.range_us, 90);
 	histogram_init(&table->stats.write_us, 90);
@@ -235,6 +237,8 @@ table_store_free(struct table_store *table)
 	table_unref(atomic_load(&table->metadata));
 	lock_fini(&table->view_lock);
 	lock_fini(&table->flush_lock);
+	for (int i = 0; i < STORE_SAMPLERS; i++)
+		sampler_fini(&table->samplers[i]);
 	free(table->compacting);
 	free(table->keyspace);
 	free(table->name);

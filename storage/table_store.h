@@ -18,6 +18,7 @@
 #include "base/lock.h"
 #include "storage/commitlog.h"
 #include "storage/memtable.h"
+#include "storage/sampler.h"
 #include "storage/sstable.h"
 #include "storage/store.h"
 
@@ -85,6 +86,7 @@ struct table_store {
 	uint32_t compacting_count;
 
 	struct table_stats stats;
+	struct sampler samplers[STORE_SAMPLERS];
 };
 
 /* A reference to the current view. */
