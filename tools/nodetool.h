@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_TOOLS_NODETOOL_H
+#define HELENUS_TOOLS_NODETOOL_H
+
+/*
+ * nodetool: Cassandra's commands, options and output columns, over the admin port's JSON API. One command
+ * runs in one process, so memory is given back at its end only.
+ *
+ * Exit status: 0 done, 1 bad usage or a bad argument, 2 the command failed.
+ */
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { NODETOOL_USAGE = 1, NODETOOL_FAILED = 2, NODETOOL_WORDS_MAX = 256 };
+
+/* An option of a command. */
+struct nodetool_option {
+	const char *brief; /* "-t" or NULL */
+	const char *full; /* "--tag" or NULL */
+	const char *argument; /* "tag"; NULL: a switch */
+	const char *help;
+};
+
+struct nodetool {
+	const char *host;
+	const char *port;
+	bool print_port;
+
+	const struct nodetool_command *command;
+	const char *option_values[16]; /* by the command's options; "" for a switch that is set */
+	const char *words[NODETOOL_WORDS_MAX];
+	int word_count;
+};
+
+struct nodetool_command {
+	const char *name;
+	const char *help; /* one line */
+	const char *usage; /* positional arguments, or "" */
+	int words_min, words_max;
+	const struct nodetool_option *options; /* all NULL at the end; may be NULL */
+	int (*run)(struct nodetool *tool);
+	/* For commands that are one call: POST <call>. */
+	const char *call;
+};
+
+extern const struct nodetool_command nodetool_info_commands[], nodetool_stats_commands[],
+    nodetool_table_commands[], nodetool_operation_commands[];
+
+/* The value of an option by either name; NULL: not given. */
+const char *nodetool_option(const struct nodetool *tool, const char *name);
+
+/* ---- talking to the node (nodetool_http.c) ------------------------------------------------------ */
+
+/*
+ * Call the API. `format` makes the name and the query; %u in it takes a string and escapes it for a
+ * query. On failure the reason is printed and the process exits as Cassandra's nodetool does.
+ */
+json_t *nodetool_get(struct nodetool *tool, const char *format, ...);
+json_t *nodetool_post(struct nodetool *tool, const char *format, ...);
+
+/* Members of an answer; 0, "" or false when absent. */
+int64_t nodetool_int(const json_t *json, const char *name);
+double nodetool_real(const json_t *json, const char *name); /* NAN for null */
+const char *nodetool_text(const json_t *json, const char *name);
+bool nodetool_true(const json_t *json, const char *name);
+
+/* Print "nodetool: <text>", the hint, and exit with NODETOOL_USAGE. */
+void nodetool_refuse(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* Print "error: <text>" and exit with NODETOOL_FAILED. */
+void nodetool_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* ---- printing (nodetool_print.c) ------------------------------------------------------------------ */
+
+/* Rows of texts, printed in columns as wide as their widest cell. */
+struct nodetool_grid {
+	const char *separator;
+	size_t columns;
+	char **cells; /* owned; row by row */
+	size_t cell_count;
+};
+void nodetool_grid_init(struct nodetool_grid *grid, const char *separator, size_t columns);
+/* One cell; the row is full after `columns` of them. */
+void nodetool_grid_add(struct nodetool_grid *grid, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void nodetool_grid_print(struct nodetool_grid *grid);
+
+/* "104.34 KiB", "70 bytes". Good until the eighth call after. */
+const char *nodetool_size(uint64_t bytes);
+/* "2026-11-30T21:40:36.129Z"; with_zone false: without the Z. Same. */
+const char *nodetool_time(int64_t ms, bool with_zone);
+/* json or yaml (-F). */
+void nodetool_print_structured(const json_t *json, const char *format);
+
+#endif
