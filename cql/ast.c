@@ -56,7 +56,8 @@ statement_kind_name(enum statement_kind kind)
 	return names[kind];
 }
 
-const char *ast_operator_text(enum ast_operator operator)
+const char *
+ast_operator_text(enum ast_operator comparison)
 {
 	static const char *const texts[] = {
 	    [AST_EQ] = "=",
@@ -72,8 +73,8 @@ const char *ast_operator_text(enum ast_operator operator)
 	    [AST_IS_NOT] = "IS NOT",
 	};
 
-	assert((size_t) operator<sizeof(texts) / sizeof(texts[0]));
-	return texts[operator];
+	assert((size_t)comparison < sizeof(texts) / sizeof(texts[0]));
+	return texts[comparison];
 }
 
 /* ---- Types ---- */

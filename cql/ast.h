@@ -811,7 +811,7 @@ struct statement {
 const char *statement_kind_name(enum statement_kind kind);
 
 /* "=", "<", "IN", "CONTAINS KEY", "IS NOT", ... (Operator.toString()). Static string. */
-const char *ast_operator_text(enum ast_operator operator);
+const char *ast_operator_text(enum ast_operator comparison);
 
 /*
  * Append what Cassandra's error texts and column headers show of a node. A failed buffer is the

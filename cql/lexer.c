@@ -312,9 +312,15 @@ lexer_dollar_string(struct lexer *lexer)
 	at++;
 	while (at + 1 < lexer->size && !(lexer->text[at] == '$' && lexer->text[at + 1] == '$'))
 		at++;
+	/* Without an end, the last character is where the end should have begun. */
+	while (at < lexer->size && (lexer->text[at] & 0xc0) == 0x80)
+		at--;
 	for (int i = 0; i < 2; i++, at++)
-		if (lexer_peek(lexer, at) != '$')
-			return lexer_fail(lexer, at, "'$'");
+		if (lexer_peek(lexer, at) != '$') {
+			lexer_fail(lexer, at, "'$'");
+			lexer->problem_column += lexer_peek(lexer, at) >= 0xf0;
+			return TOKEN_ERROR;
+		}
 	lexer_advance(lexer, at);
 	return TOKEN_STRING;
 }
@@ -430,9 +436,24 @@ lexer_duration(struct lexer *lexer, uint32_t at)
 	return TOKEN_DURATION;
 }
 
+/* 1e and no digit. Where a UUID was possible until now, the choice itself fails. */
+static int
+lexer_no_exponent(struct lexer *lexer, uint32_t at, bool may_be_uuid)
+{
+	char shown[16];
+
+	lexer_fail(lexer, at, NULL);
+	if (may_be_uuid)
+		return TOKEN_ERROR;
+	lexer_show_character(lexer, shown);
+	snprintf(lexer->problem, sizeof(lexer->problem),
+	    "required (...)+ loop did not match anything at character %s", shown);
+	return TOKEN_ERROR;
+}
+
 /* Behind the digits of a number: .5 and e-3. */
 static int
-lexer_fraction(struct lexer *lexer, uint32_t at)
+lexer_fraction(struct lexer *lexer, uint32_t at, bool may_be_uuid)
 {
 	int type = TOKEN_INTEGER;
 
@@ -442,19 +463,20 @@ lexer_fraction(struct lexer *lexer, uint32_t at)
 			return TOKEN_INTEGER;
 		}
 		type = TOKEN_FLOAT;
+		may_be_uuid = false;
 		at = lexer_skip_digits(lexer, at + 1);
 	}
 	if (lexer_peek_folded(lexer, at) == 'e') {
+		uint32_t digits = at + 1;
+
 		type = TOKEN_FLOAT;
-		at++;
-		if (lexer_peek(lexer, at) == '+' || lexer_peek(lexer, at) == '-') {
-			at++;
-			if (!(lexer_peek_class(lexer, at) & LEXER_DIGIT))
-				return lexer_fail(lexer, at, NULL);
-		} else if (!(lexer_peek_class(lexer, at) & LEXER_DIGIT)) {
-			return lexer_fail(lexer, at, NULL);
+		if (lexer_peek(lexer, digits) == '+' || lexer_peek(lexer, digits) == '-') {
+			may_be_uuid = false;
+			digits++;
 		}
-		at = lexer_skip_digits(lexer, at);
+		at = lexer_skip_digits(lexer, digits);
+		if (at == digits)
+			return lexer_no_exponent(lexer, at, may_be_uuid);
 	}
 	lexer->at = at;
 	return type;
@@ -510,7 +532,7 @@ lexer_number(struct lexer *lexer)
 	}
 	if (lexer_duration_unit(lexer, at) != 0)
 		return lexer_duration(lexer, at);
-	return lexer_fraction(lexer, at);
+	return lexer_fraction(lexer, at, !is_negative && at - first < 8);
 }
 
 /* Digits and one of `units`, in their order, each at most once; returns the end, `at` if none. */
@@ -656,8 +678,11 @@ lexer_minus(struct lexer *lexer)
 		if (lexer_is_iso_moment(lexer, lexer->at + 1))
 			return lexer_iso_moment(lexer, lexer->at + 1);
 		end = lexer_iso_duration(lexer, lexer->at + 1);
-		if (end == 0)
-			return lexer_fail(lexer, lexer->at + 2, NULL);
+		if (end == 0) {
+			end = lexer->at + 2;
+			end += lexer_peek(lexer, end) == 'T';
+			return lexer_fail(lexer, lexer_skip_digits(lexer, end), NULL);
+		}
 		lexer->at = end;
 		return TOKEN_DURATION;
 	default:

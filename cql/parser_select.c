@@ -483,11 +483,13 @@ parser_selection_operation(struct parser *p,
     int (*operand)(struct parser *p, struct ast_selector **out), struct ast_selector **left)
 {
 	struct ast_selector *selector = parser_new_selector(p, AST_SELECTOR_OPERATION);
+	char *sign;
 
 	if (selector == NULL)
 		return -1;
 	selector->at = (*left)->at;
-	selector->operation.operator= p->text[parser_take(p)->start];
+	sign = &selector->operation.operator;
+	*sign = p->text[parser_take(p)->start];
 	selector->operation.left = *left;
 	*left = selector;
 	return operand(p, &selector->operation.right);

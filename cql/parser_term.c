@@ -535,11 +535,13 @@ parser_operation(struct parser *p, int (*operand)(struct parser *p, struct ast_t
     struct ast_term **left)
 {
 	struct ast_term *term = parser_new_term(p, AST_TERM_OPERATION);
+	char *sign;
 
 	if (term == NULL)
 		return -1;
 	term->at = (*left)->at;
-	term->operation.operator= p->text[parser_take(p)->start];
+	sign = &term->operation.operator;
+	*sign = p->text[parser_take(p)->start];
 	term->operation.left = *left;
 	*left = term;
 	return operand(p, &term->operation.right);

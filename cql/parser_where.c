@@ -37,6 +37,14 @@ parser_comparison(struct parser *p, enum ast_operator *out)
 	return 0;
 }
 
+/* Step over a comparison that is a word, or has no token of its own. */
+static void
+parser_take_word(struct parser *p, enum ast_operator comparison, enum ast_operator *out)
+{
+	parser_take(p);
+	*out = comparison;
+}
+
 static bool
 parser_is_marker(enum lexer_token_type type)
 {
@@ -62,11 +70,17 @@ parser_in_values(struct parser *p, struct ast_term **value, struct ast_terms *va
 
 /* CONTAINS ( KEY )? term. */
 static int
-parser_contains(struct parser *p, enum ast_operator *operator, struct ast_term ** value)
+parser_contains(struct parser *p, enum ast_operator *comparison, struct ast_term **value)
 {
 	parser_take(p);
-	/* KEY may also be the first word of a function's name, but none that is known. */
-	*operator= parser_accept(p, K_KEY) ? AST_CONTAINS_KEY : AST_CONTAINS;
+	/* KEY may also be the keyspace of a function. */
+	*comparison = AST_CONTAINS;
+	if (parser_peek(p, 1) == K_KEY && parser_peek(p, 2) != TOKEN_DOT) {
+		if (!parser_is_term_start(parser_peek(p, 2)))
+			return parser_no_viable(p, 2);
+		*comparison = AST_CONTAINS_KEY;
+		parser_take(p);
+	}
 	return parser_term(p, value);
 }
 
@@ -95,8 +109,7 @@ parser_element_relation(struct parser *p, struct ast_relation *relation)
 static int
 parser_is_not_null(struct parser *p, struct ast_relation *relation)
 {
-	relation->operator= AST_IS_NOT;
-	parser_take(p);
+	parser_take_word(p, AST_IS_NOT, &relation->operator);
 	if (parser_expect(p, K_NOT) != 0)
 		return -1;
 	return parser_null(p, &relation->value);
@@ -118,14 +131,12 @@ parser_column_relation(struct parser *p, struct ast_relation *relation)
 		return -1;
 	switch (next) {
 	case K_LIKE:
-		relation->operator= AST_LIKE;
-		parser_take(p);
+		parser_take_word(p, AST_LIKE, &relation->operator);
 		return parser_term(p, &relation->value);
 	case K_IS:
 		return parser_is_not_null(p, relation);
 	case K_IN:
-		relation->operator= AST_IN;
-		parser_take(p);
+		parser_take_word(p, AST_IN, &relation->operator);
 		return parser_in_values(p, &relation->value, &relation->in_values);
 	case K_CONTAINS:
 		return parser_contains(p, &relation->operator, & relation->value);
@@ -189,8 +200,7 @@ parser_tuple_in(struct parser *p, struct ast_relation *relation)
 {
 	enum lexer_token_type next;
 
-	relation->operator= AST_IN;
-	parser_take(p);
+	parser_take_word(p, AST_IN, &relation->operator);
 	next = parser_peek(p, 1);
 	if (parser_is_marker(next))
 		return parser_marker(p, &relation->value);
@@ -229,8 +239,7 @@ static int
 parser_index_expression(struct parser *p, struct ast_relation *relation)
 {
 	relation->kind = AST_RELATION_EXPRESSION;
-	relation->operator= AST_EQ;
-	parser_take(p);
+	parser_take_word(p, AST_EQ, &relation->operator);
 	if (parser_index_name(p, &relation->index) != 0 || parser_expect(p, TOKEN_COMMA) != 0 ||
 	    parser_term(p, &relation->value) != 0)
 		return -1;
@@ -315,8 +324,8 @@ parser_condition(struct parser *p, struct ast_condition *condition)
 	} else if (parser_peek(p, 1) == K_CONTAINS) {
 		return parser_contains(p, &condition->operator, & condition->value);
 	}
-	if (parser_accept(p, K_IN)) {
-		condition->operator= AST_IN;
+	if (parser_peek(p, 1) == K_IN) {
+		parser_take_word(p, AST_IN, &condition->operator);
 		return parser_in_values(p, &condition->value, &condition->in_values);
 	}
 	if (parser_comparison(p, &condition->operator) != 0)
