@@ -217,8 +217,8 @@ struct ast_selector_pair {
 struct ast_selector {
 	enum ast_selector_kind kind;
 	struct ast_position at;
-	struct ast_string raw; /* the text as it was written */
 	/* Items of a SELECT list only. */
+	struct ast_string raw; /* the text as it was written, without AS */
 	struct ast_identifier alias; /* alias.text.text == NULL: no AS */
 	union {
 		struct ast_identifier column;

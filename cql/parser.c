@@ -86,23 +86,36 @@ parser_no_memory(struct parser *p)
 	return error_set(p->err, ERROR_NO_MEMORY, "no memory to parse a statement");
 }
 
-int
-parser_enter(struct parser *p)
+static int
+parser_too_deep(struct parser *p)
 {
 	const struct lexer_token *token = &p->tokens[p->at];
 
-	if (++p->depth <= PARSER_DEPTH_MAX)
-		return 0;
 	p->is_spent = true;
-	return error_set(p->err, ERROR_SYNTAX,
-	    "line %u:%u the statement is nested more than %d levels deep", token->line,
-	    token->column, PARSER_DEPTH_MAX);
+	return error_set(p->err, ERROR_SYNTAX, "line %u:%u the statement is nested too deeply",
+	    token->line, token->column);
+}
+
+int
+parser_enter(struct parser *p, unsigned *outer_height)
+{
+	*outer_height = p->height;
+	p->height = 0;
+	return ++p->depth <= PARSER_DEPTH_MAX ? 0 : parser_too_deep(p);
+}
+
+int
+parser_rise(struct parser *p)
+{
+	return ++p->height <= PARSER_DEPTH_MAX ? 0 : parser_too_deep(p);
 }
 
 void
-parser_leave(struct parser *p)
+parser_leave(struct parser *p, unsigned outer_height)
 {
 	p->depth--;
+	if (p->height < outer_height)
+		p->height = outer_height;
 }
 
 int
@@ -139,7 +152,7 @@ struct parser_mark
 parser_speculate(struct parser *p)
 {
 	p->speculation++;
-	return (struct parser_mark){p->at, p->marker_count, p->depth};
+	return (struct parser_mark){p->at, p->marker_count, p->depth, p->height};
 }
 
 bool
@@ -152,6 +165,7 @@ parser_decide(struct parser *p, const struct parser_mark *mark, int rc)
 	p->at = mark->at;
 	p->marker_count = mark->marker_count;
 	p->depth = mark->depth;
+	p->height = mark->height;
 	return false;
 }
 

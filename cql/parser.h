@@ -14,9 +14,12 @@
 #include "cql/ast.h"
 
 enum {
-	/* How deep terms, selectors and types may nest before a syntax error says so. Cassandra's own
-	 * limit is its stack. */
-	PARSER_DEPTH_MAX = 200,
+	/*
+	 * How deep terms, selectors and types may nest before a syntax error says so; parentheses or
+	 * brackets take up to two levels each, an operator one. A tree is never higher, so walking it
+	 * by recursion is safe. Cassandra's own limit is its stack.
+	 */
+	PARSER_DEPTH_MAX = 400,
 	/* An index of a bind marker is an unsigned short on the wire. */
 	PARSER_MARKERS_MAX = 65535,
 };

@@ -41,7 +41,8 @@ struct parser {
 	size_t marker_count;
 	bool are_markers_refused; /* texts out of the schema tables */
 
-	unsigned depth; /* of nesting */
+	unsigned depth; /* of nesting, on our stack */
+	unsigned height; /* of the highest tree since the last parser_enter() */
 	unsigned speculation; /* > 0: failures are not written, the caller goes back */
 	bool is_spent; /* no memory, or nested too deeply: going back does not help */
 };
@@ -106,9 +107,15 @@ int parser_refuse(struct parser *p, enum error_code code, const char *format, ..
     __attribute__((format(printf, 3, 4)));
 int parser_no_memory(struct parser *p);
 
-/* Nesting: enter before a rule that may contain itself, leave after it. */
-int parser_enter(struct parser *p);
-void parser_leave(struct parser *p);
+/*
+ * Nesting is limited for the sake of our stack and that of everybody who walks the tree. A rule that
+ * may contain itself enters before and leaves after. Left operands are parsed before it is known
+ * that an operation goes around them, so the tree's height is kept as well: each node that is put
+ * over what was parsed since parser_enter() rises by one.
+ */
+int parser_enter(struct parser *p, unsigned *outer_height);
+int parser_rise(struct parser *p);
+void parser_leave(struct parser *p, unsigned outer_height);
 
 int parser_expect(struct parser *p, enum lexer_token_type type);
 /* The next token is the identifier `word` of a later version's grammar (any case). */
@@ -147,6 +154,7 @@ struct parser_mark {
 	size_t at;
 	size_t marker_count;
 	unsigned depth;
+	unsigned height;
 };
 struct parser_mark parser_speculate(struct parser *p);
 /* Ends speculation; goes back if rc is not 0. Returns rc == 0. */

@@ -96,7 +96,7 @@ parser_field_selection(struct parser *p, struct ast_selector **selector)
 {
 	struct ast_selector *field = parser_new_selector(p, AST_SELECTOR_FIELD);
 
-	if (field == NULL)
+	if (field == NULL || parser_rise(p) != 0)
 		return -1;
 	field->at = (*selector)->at;
 	field->field.operand = *selector;
@@ -111,7 +111,7 @@ parser_element_selection(struct parser *p, struct ast_selector **selector)
 	struct ast_selector *element = parser_new_selector(p, AST_SELECTOR_ELEMENT);
 	struct ast_term *from = NULL;
 
-	if (element == NULL)
+	if (element == NULL || parser_rise(p) != 0)
 		return -1;
 	element->at = (*selector)->at;
 	parser_take(p);
@@ -415,15 +415,15 @@ parser_selection_plain_inside(struct parser *p, struct ast_selector **out)
 static int
 parser_selection_plain(struct parser *p, struct ast_selector **out)
 {
-	uint32_t start = p->tokens[p->at].start;
+	unsigned outer;
 	int rc;
 
-	if (parser_enter(p) != 0)
+	if (parser_enter(p, &outer) != 0)
 		return -1;
 	rc = parser_selection_plain_inside(p, out);
-	parser_leave(p);
 	if (rc == 0)
-		(*out)->raw.text = p->text + start; /* made a copy of in parser_selector() */
+		rc = parser_rise(p);
+	parser_leave(p, outer);
 	return rc;
 }
 
@@ -459,14 +459,17 @@ static int
 parser_negation(struct parser *p, struct ast_selector **out)
 {
 	struct ast_selector *selector = parser_new_selector(p, AST_SELECTOR_NEGATION);
+	unsigned outer;
 	int rc;
 
-	if (selector == NULL || parser_enter(p) != 0)
+	if (selector == NULL || parser_enter(p, &outer) != 0)
 		return -1;
 	parser_take(p);
 	*out = selector;
 	rc = parser_selection_group(p, &selector->operand);
-	parser_leave(p);
+	if (rc == 0)
+		rc = parser_rise(p);
+	parser_leave(p, outer);
 	return rc;
 }
 
@@ -485,7 +488,7 @@ parser_selection_operation(struct parser *p,
 	struct ast_selector *selector = parser_new_selector(p, AST_SELECTOR_OPERATION);
 	char *sign;
 
-	if (selector == NULL)
+	if (selector == NULL || parser_rise(p) != 0)
 		return -1;
 	selector->at = (*left)->at;
 	sign = &selector->operation.operator;
@@ -514,24 +517,29 @@ parser_selection_multiplication(struct parser *p, struct ast_selector **out)
 	}
 }
 
-/* unaliasedSelector. */
 static int
-parser_selection(struct parser *p, struct ast_selector **out)
+parser_selection_addition(struct parser *p, struct ast_selector **out)
 {
-	const char *start = p->text + p->tokens[p->at].start, *end;
-	char *raw;
-
 	if (parser_selection_multiplication(p, out) != 0)
 		return -1;
 	while (parser_peek(p, 1) == TOKEN_PLUS || parser_peek(p, 1) == TOKEN_MINUS)
 		if (parser_selection_operation(p, parser_selection_multiplication, out) != 0)
 			return -1;
-	end = p->text + p->tokens[p->at - 1].end;
-	raw = arena_strndup(p->arena, start, (size_t)(end - start));
-	if (raw == NULL)
-		return parser_no_memory(p);
-	(*out)->raw = (struct ast_string){raw, (size_t)(end - start)};
 	return 0;
+}
+
+/* unaliasedSelector. */
+static int
+parser_selection(struct parser *p, struct ast_selector **out)
+{
+	unsigned outer;
+	int rc;
+
+	if (parser_enter(p, &outer) != 0)
+		return -1;
+	rc = parser_selection_addition(p, out);
+	parser_leave(p, outer);
+	return rc;
 }
 
 /* ---- The clauses of SELECT ---- */
@@ -539,8 +547,16 @@ parser_selection(struct parser *p, struct ast_selector **out)
 static int
 parser_selector(struct parser *p, struct ast_selector **out)
 {
+	const char *start = p->text + p->tokens[p->at].start, *end;
+	char *raw;
+
 	if (parser_selection(p, out) != 0)
 		return -1;
+	end = p->text + p->tokens[p->at - 1].end;
+	raw = arena_strndup(p->arena, start, (size_t)(end - start));
+	if (raw == NULL)
+		return parser_no_memory(p);
+	(*out)->raw = (struct ast_string){raw, (size_t)(end - start)};
 	if (parser_accept(p, K_AS))
 		return parser_ident(p, &(*out)->alias);
 	return 0;

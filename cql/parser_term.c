@@ -503,12 +503,15 @@ parser_simple_term_inside(struct parser *p, struct ast_term **out)
 static int
 parser_simple_term(struct parser *p, struct ast_term **out)
 {
+	unsigned outer;
 	int rc;
 
-	if (parser_enter(p) != 0)
+	if (parser_enter(p, &outer) != 0)
 		return -1;
 	rc = parser_simple_term_inside(p, out);
-	parser_leave(p);
+	if (rc == 0)
+		rc = parser_rise(p);
+	parser_leave(p, outer);
 	return rc;
 }
 
@@ -537,7 +540,7 @@ parser_operation(struct parser *p, int (*operand)(struct parser *p, struct ast_t
 	struct ast_term *term = parser_new_term(p, AST_TERM_OPERATION);
 	char *sign;
 
-	if (term == NULL)
+	if (term == NULL || parser_rise(p) != 0)
 		return -1;
 	term->at = (*left)->at;
 	sign = &term->operation.operator;
@@ -616,8 +619,8 @@ parser_is_prepend(struct parser *p)
 	return next == TOKEN_EMPTY_QUOTED_NAME || (parser_is_ident(next) && !parser_is_call(p, 2));
 }
 
-int
-parser_term(struct parser *p, struct ast_term **out)
+static int
+parser_term_addition(struct parser *p, struct ast_term **out)
 {
 	if (parser_term_multiplication(p, out) != 0)
 		return -1;
@@ -636,4 +639,17 @@ parser_term(struct parser *p, struct ast_term **out)
 		if (parser_operation(p, parser_term_multiplication, out) != 0)
 			return -1;
 	}
+}
+
+int
+parser_term(struct parser *p, struct ast_term **out)
+{
+	unsigned outer;
+	int rc;
+
+	if (parser_enter(p, &outer) != 0)
+		return -1;
+	rc = parser_term_addition(p, out);
+	parser_leave(p, outer);
+	return rc;
 }

@@ -184,12 +184,15 @@ parser_type_inside(struct parser *p, struct ast_type **out)
 int
 parser_type(struct parser *p, struct ast_type **out)
 {
+	unsigned outer;
 	int rc;
 
-	if (parser_enter(p) != 0)
+	if (parser_enter(p, &outer) != 0)
 		return -1;
 	rc = parser_type_inside(p, out);
-	parser_leave(p);
+	if (rc == 0)
+		rc = parser_rise(p);
+	parser_leave(p, outer);
 	return rc;
 }
 

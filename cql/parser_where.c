@@ -251,13 +251,14 @@ static int parser_relation(struct parser *p, struct ast_relation *relation);
 static int
 parser_relation_in_parentheses(struct parser *p, struct ast_relation *relation)
 {
+	unsigned outer;
 	int rc;
 
 	parser_take(p);
-	if (parser_enter(p) != 0)
+	if (parser_enter(p, &outer) != 0)
 		return -1;
 	rc = parser_relation(p, relation);
-	parser_leave(p);
+	parser_leave(p, outer);
 	return rc != 0 ? -1 : parser_expect(p, TOKEN_CLOSE);
 }
 
