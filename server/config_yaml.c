@@ -114,9 +114,10 @@ config_walk_map(
 		char unit[16];
 		bool is_old;
 
-		if (config_key_find(path, unit, &is_old) != NULL)
-			return error_set(err, ERROR_CONFIG,
-			    "%s%s: a map stands here, but the key takes a value", where, path);
+		const struct config_key *key = config_key_find(path, unit, &is_old);
+
+		if (key != NULL)
+			return config_walk_class(walk, node, key, path, err);
 		config_note(&walk->config->unknown, path);
 		return 0;
 	}

@@ -123,6 +123,15 @@ START_TEST(test_lists_maps_and_seeds)
 }
 END_TEST
 
+START_TEST(test_a_class_may_be_a_map_as_in_version_5)
+{
+	ck_assert_int_eq(read_text("authenticator:\n  class_name: PasswordAuthenticator\n"
+				   "  parameters:\n    x: y\n"),
+	    0);
+	ck_assert_str_eq(config.authenticator, "PasswordAuthenticator");
+}
+END_TEST
+
 START_TEST(test_unknown_keys_are_collected_not_refused)
 {
 	ck_assert_int_eq(read_text("no_such_key: 1\nother:\n  deep: 2\ncluster_name: c\n"
@@ -260,6 +269,7 @@ main(void)
 	tcase_add_test(tests, test_units_are_read);
 	tcase_add_test(tests, test_old_names_keep_their_units);
 	tcase_add_test(tests, test_lists_maps_and_seeds);
+	tcase_add_test(tests, test_a_class_may_be_a_map_as_in_version_5);
 	tcase_add_test(tests, test_unknown_keys_are_collected_not_refused);
 	tcase_add_test(tests, test_wrong_values_name_file_line_key_and_what_would_be_right);
 	tcase_add_test(tests, test_what_does_not_go_together_is_refused);
