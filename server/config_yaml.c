@@ -103,6 +103,28 @@ config_walk_list(
 	return rc;
 }
 
+/* Cassandra 5 writes "authenticator: {class_name: X, parameters: ...}" where 4.1 writes the class. */
+static int
+config_walk_class(struct config_walk *walk, yaml_node_t *node, const struct config_key *key,
+    const char *path, struct error *err)
+{
+	char where[400];
+
+	config_where(walk, node, where, sizeof(where));
+	for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+	     pair < node->data.mapping.pairs.top && key->kind == CONFIG_KIND_STRING; pair++) {
+		yaml_node_t *name = yaml_document_get_node(walk->document, pair->key);
+		yaml_node_t *value = yaml_document_get_node(walk->document, pair->value);
+
+		if (name->type == YAML_SCALAR_NODE && value->type == YAML_SCALAR_NODE &&
+		    strcmp((const char *)name->data.scalar.value, "class_name") == 0)
+			return config_store(walk->config, key, NULL,
+			    (const char *)value->data.scalar.value, where, path, err);
+	}
+	return error_set(
+	    err, ERROR_CONFIG, "%s%s: a map stands here, but the key takes a value", where, path);
+}
+
 static int
 config_walk_map(
     struct config_walk *walk, yaml_node_t *node, const char *path, int depth, struct error *err)
