@@ -19,10 +19,17 @@
 struct coordinator;
 
 struct coordinator *coordinator_new(struct store *store, struct env *env);
+/* The local node's data center; "datacenter1" unless set, before the first request. */
+void coordinator_set_datacenter(struct coordinator *coordinator, const char *datacenter);
 void coordinator_free(struct coordinator *coordinator);
 
 enum write_type {
-	WRITE_SIMPLE, WRITE_BATCH, WRITE_UNLOGGED_BATCH, WRITE_COUNTER, WRITE_BATCH_LOG, WRITE_CAS,
+	WRITE_SIMPLE,
+	WRITE_BATCH,
+	WRITE_UNLOGGED_BATCH,
+	WRITE_COUNTER,
+	WRITE_BATCH_LOG,
+	WRITE_CAS,
 };
 
 /*
@@ -32,7 +39,8 @@ enum write_type {
 struct coordinator_write {
 	const struct mutation *mutations;
 	uint32_t mutation_count;
-	const struct keyspace_metadata *keyspace; /* of the first mutation: replication, durable_writes */
+	const struct keyspace_metadata
+	    *keyspace; /* of the first mutation: replication, durable_writes */
 	enum consistency consistency;
 	enum write_type type;
 	void (*on_done)(struct coordinator_write *write, const struct error *err);
