@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/internal_query.h"
+#include "base/log.h"
+#include "server/execution.h"
+
+enum { INTERNAL_ARENA_BLOCK = 16 << 10 };
+
+struct internal_call {
+	pthread_mutex_t mutex;
+	pthread_cond_t done_cond;
+	bool is_done;
+	bool has_error;
+	struct error err;
+};
+
+static void
+internal_done(struct execution *execution, const struct error *err)
+{
+	struct internal_call *call = execution->context;
+
+	pthread_mutex_lock(&call->mutex);
+	call->has_error = err != NULL;
+	if (err != NULL)
+		call->err = *err;
+	call->is_done = true;
+	pthread_cond_signal(&call->done_cond);
+	pthread_mutex_unlock(&call->mutex);
+}
+
+static int
+internal_wait(struct internal_call *call, struct error *err)
+{
+	pthread_mutex_lock(&call->mutex);
+	while (!call->is_done)
+		pthread_cond_wait(&call->done_cond, &call->mutex);
+	pthread_mutex_unlock(&call->mutex);
+	pthread_cond_destroy(&call->done_cond);
+	pthread_mutex_destroy(&call->mutex);
+	if (!call->has_error)
+		return 0;
+	if (err != NULL)
+		*err = call->err;
+	return -1;
+}
+
+static int
+internal_run(struct executor *executor, const char *cql, const struct slice *values, uint32_t count,
+    struct buffer *out, struct error *err)
+{
+	struct internal_call call = {.is_done = false};
+	struct query_options options = {.consistency = CONSISTENCY_ONE,
+	    .serial_consistency = CONSISTENCY_SERIAL,
+	    .skip_metadata = true,
+	    .page_size = -1,
+	    .paging_state = slice_null,
+	    .keyspace = slice_null};
+	struct execution execution;
+	struct schema *schema;
+	struct arena arena;
+	int rc;
+
+	arena_init(&arena, INTERNAL_ARENA_BLOCK);
+	execution_init(&execution, executor, &arena, out);
+	schema = schema_holder_get(&executor->schema);
+	rc = prepare_statement(schema, slice_null, slice_of_string(cql), &execution.plan, err);
+	schema_unref(schema);
+	if (rc == 0) {
+		options.values.count = count;
+		options.values.values = arena_calloc(&arena, count, sizeof(struct bound_value));
+		for (uint32_t i = 0; options.values.values != NULL && i < count; i++)
+			options.values.values[i].value = values[i];
+		rc = execution_bind(&execution, &options, err);
+		if (rc != 0)
+			prepared_statement_unref(execution.plan);
+	}
+	if (rc == 0) {
+		pthread_mutex_init(&call.mutex, NULL);
+		pthread_cond_init(&call.done_cond, NULL);
+		execution.done = internal_done;
+		execution.context = &call;
+		execution_run(&execution);
+		rc = internal_wait(&call, err);
+	}
+	arena_fini(&arena);
+	return rc;
+}
+
+int
+internal_execute(struct executor *executor, const char *cql, const struct slice *values,
+    uint32_t count, struct error *err)
+{
+	struct buffer out;
+	int rc;
+
+	buffer_init(&out);
+	rc = internal_run(executor, cql, values, count, &out, err);
+	buffer_fini(&out);
+	return rc;
+}
+
+int
+internal_select(struct executor *executor, const char *cql, const struct slice *values,
+    uint32_t count, struct internal_rows *out, struct error *err)
+{
+	buffer_init(&out->cells);
+	if (internal_run(executor, cql, values, count, &out->cells, err) != 0) {
+		buffer_fini(&out->cells);
+		return -1;
+	}
+	/* Kind, flags (no metadata), columns, rows; then the cells. */
+	out->reader = reader_of(buffer_slice(&out->cells));
+	reader_skip(&out->reader, 8);
+	out->column_count = reader_u32(&out->reader);
+	out->left = reader_u32(&out->reader);
+	if (out->reader.is_failed || out->column_count > INTERNAL_COLUMNS_MAX) {
+		buffer_fini(&out->cells);
+		return error_set(err, ERROR_SERVER, "cannot read the result of '%s'", cql);
+	}
+	return 0;
+}
+
+bool
+internal_rows_next(struct internal_rows *rows, struct slice *cells)
+{
+	if (rows->left == 0)
+		return false;
+	rows->left--;
+	for (uint32_t i = 0; i < rows->column_count; i++) {
+		int32_t size = (int32_t)reader_u32(&rows->reader);
+
+		cells[i] = size < 0 ? slice_null : reader_bytes(&rows->reader, (size_t)size);
+	}
+	return !rows->reader.is_failed;
+}
+
+void
+internal_rows_fini(struct internal_rows *rows)
+{
+	buffer_fini(&rows->cells);
+}
+
+int
+internal_flush(
+    struct executor *executor, const char *keyspace, const char *table, struct error *err)
+{
+	struct schema *schema = schema_holder_get(&executor->schema);
+	const struct table_metadata *metadata =
+	    schema_table(schema, slice_of_string(keyspace), slice_of_string(table));
+	struct table_store *store =
+	    metadata == NULL ? NULL : store_table(executor->store, metadata);
+	int rc = store == NULL ? 0 : store_flush(executor->store, store, err);
+
+	schema_unref(schema);
+	return rc;
+}
+
+/* ---- Prepared statements ------------------------------------------------------------------- */
+
+void
+internal_save_prepared(struct executor *executor, const struct prepared_statement *plan)
+{
+	struct slice values[3] = {
+	    slice_of(plan->id, sizeof(plan->id)), plan->keyspace, plan->query};
+	struct error err;
+
+	if (internal_execute(executor,
+		"INSERT INTO system.prepared_statements (prepared_id, logged_keyspace, "
+		"query_string) "
+		"VALUES (?, ?, ?)",
+		values, 3, &err) != 0)
+		log_warn("a prepared statement could not be saved: %s", err.text);
+}
+
+int
+internal_load_prepared(struct executor *executor, struct error *err)
+{
+	struct slice cells[INTERNAL_COLUMNS_MAX];
+	struct prepared_statement *plan;
+	struct internal_rows rows;
+	struct error failed;
+	unsigned count = 0;
+
+	if (internal_select(executor,
+		"SELECT prepared_id, logged_keyspace, query_string FROM system.prepared_statements",
+		NULL, 0, &rows, err) != 0)
+		return -1;
+	while (internal_rows_next(&rows, cells)) {
+		if (slice_is_null(cells[2]))
+			continue;
+		if (executor_prepare(executor, cells[1], cells[2], &plan, &failed) != 0) {
+			/* Its table is gone, or has changed: nobody can use it any more. */
+			if (internal_execute(executor,
+				"DELETE FROM system.prepared_statements WHERE prepared_id = ?",
+				&cells[0], 1, &failed) != 0)
+				log_warn(
+				    "a prepared statement could not be removed: %s", failed.text);
+			continue;
+		}
+		prepared_statement_unref(plan);
+		count++;
+	}
+	internal_rows_fini(&rows);
+	if (count > 0)
+		log_info("%u prepared statements loaded", count);
+	return 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_SERVER_INTERNAL_QUERY_H
+#define HELENUS_SERVER_INTERNAL_QUERY_H
+
+/*
+ * CQL that the server runs for itself (system tables): the same plans and the same path as a client's,
+ * but the caller waits. Cassandra: QueryProcessor.executeInternal. Any thread that may block.
+ */
+#include "base/bytes.h"
+#include "base/error.h"
+
+struct executor;
+struct prepared_statement;
+
+/* Run a write. values: for the markers; null slices are null. */
+int internal_execute(struct executor *executor, const char *cql, const struct slice *values,
+    uint32_t count, struct error *err);
+
+/* Rows of a SELECT, whole in memory. */
+struct internal_rows {
+	struct buffer cells; /* owned */
+	struct reader reader;
+	uint32_t column_count;
+	uint32_t left;
+};
+
+enum { INTERNAL_COLUMNS_MAX = 64 };
+
+/* On success freed with internal_rows_fini(). */
+int internal_select(struct executor *executor, const char *cql, const struct slice *values,
+    uint32_t count, struct internal_rows *out, struct error *err);
+/* The next row into cells[INTERNAL_COLUMNS_MAX]; false at the end. */
+bool internal_rows_next(struct internal_rows *rows, struct slice *cells);
+void internal_rows_fini(struct internal_rows *rows);
+
+/* Prepared statements that survive a restart: system.prepared_statements. */
+void internal_save_prepared(struct executor *executor, const struct prepared_statement *plan);
+int internal_load_prepared(struct executor *executor, struct error *err);
+
+/* Write a table's memtable to disk, by name: what the schema needs before the log is replayed. */
+int internal_flush(
+    struct executor *executor, const char *keyspace, const char *table, struct error *err);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/schema_change.h"
+#include "base/log.h"
+#include "server/events.h"
+#include "server/execution.h"
+#include "server/internal_query.h"
+#include "server/modification.h"
+#include "server/batch.h"
+#include "server/schema_tables.h"
+#include "server/system_local.h"
+#include "server/system_tables.h"
+
+/* ---- Plans after a change ------------------------------------------------------------------ */
+
+struct schema_renewal {
+	struct executor *executor;
+	const struct schema *schema; /* the new one */
+};
+
+/* Same columns, kinds and types: what a client knows of the statement still holds. */
+static bool
+schema_is_same_shape(const struct table_metadata *a, const struct table_metadata *b)
+{
+	if (memcmp(a->id.bytes, b->id.bytes, sizeof(a->id.bytes)) != 0 ||
+	    a->column_count != b->column_count)
+		return false;
+	for (uint32_t i = 0; i < a->column_count; i++) {
+		const struct column_metadata *left = a->select_order[i];
+		const struct column_metadata *right = b->select_order[i];
+
+		if (!slice_equal(left->name, right->name) || left->kind != right->kind ||
+		    left->is_reversed != right->is_reversed || !type_equal(left->type, right->type))
+			return false;
+	}
+	return true;
+}
+
+static const struct table_metadata *
+schema_current_table(const struct schema *schema, const struct table_metadata *table)
+{
+	return schema_table(schema, table->keyspace, table->name);
+}
+
+/* Keep plans of other tables; make those anew whose table only has other options; drop the rest. */
+static struct prepared_statement *
+schema_renew_plan(void *argument, struct prepared_statement *plan)
+{
+	struct schema_renewal *renewal = argument;
+	const struct table_metadata *now;
+	struct prepared_statement *fresh;
+	struct error err;
+
+	if (plan->kind == STATEMENT_BATCH) {
+		for (uint32_t i = 0; i < plan->batch->count; i++) {
+			const struct table_metadata *table = plan->batch->statements[i]->table;
+
+			if (schema_current_table(renewal->schema, table) != table)
+				return NULL;
+		}
+		return plan;
+	}
+	if (plan->table == NULL)
+		return plan;
+	now = schema_current_table(renewal->schema, plan->table);
+	if (now == plan->table)
+		return plan;
+	if (now == NULL || !schema_is_same_shape(plan->table, now))
+		return NULL;
+	if (executor_renew(renewal->executor, renewal->schema, plan, &fresh, &err) != 0)
+		return NULL;
+	return fresh;
+}
+
+/* ---- Taking effect ------------------------------------------------------------------------- */
+
+static int
+schema_put(struct executor *executor, struct schema *schema, struct error *err)
+{
+	if (store_set_schema(executor->store, schema, err) != 0)
+		return -1;
+	schema_holder_set(&executor->schema, schema);
+	return 0;
+}
+
+/* The caller holds ddl_lock. */
+static int
+schema_apply(struct executor *executor, const struct schema_transformation *transformation,
+    struct error *err)
+{
+	struct schema_renewal renewal = {.executor = executor};
+	struct schema *schema;
+	int rc;
+
+	schema = transformation->after == NULL
+	    ? schema_without_keyspace(transformation->schema, transformation->name)
+	    : schema_with_keyspace(transformation->schema, transformation->after);
+	rc = schema_tables_save(executor, transformation->before, transformation->after, err);
+	if (rc == 0)
+		rc = schema_put(executor, schema, err);
+	if (rc == 0) {
+		renewal.schema = schema;
+		prepared_cache_renew(&executor->prepared, schema_renew_plan, &renewal);
+		rc = system_local_set_schema_version(executor, &schema->version, err);
+	}
+	schema_unref(schema);
+	return rc;
+}
+
+static int
+schema_transform(struct schema_transformation *transformation, struct error *err)
+{
+	switch (transformation->statement->kind) {
+	case STATEMENT_CREATE_KEYSPACE:
+	case STATEMENT_ALTER_KEYSPACE:
+	case STATEMENT_DROP_KEYSPACE:
+		return schema_transform_keyspace(transformation, err);
+	case STATEMENT_CREATE_TABLE:
+	case STATEMENT_DROP_TABLE:
+		return schema_transform_table(transformation, err);
+	case STATEMENT_ALTER_TABLE:
+		return schema_transform_alter_table(transformation, err);
+	case STATEMENT_CREATE_TYPE:
+	case STATEMENT_ALTER_TYPE:
+	case STATEMENT_DROP_TYPE:
+		return schema_transform_type(transformation, err);
+	case STATEMENT_CREATE_INDEX:
+	case STATEMENT_DROP_INDEX:
+		return error_set(err, ERROR_INVALID,
+		    "Secondary indexes (%s) are not supported by this version of Helenus",
+		    transformation->statement->kind == STATEMENT_CREATE_INDEX ? "CREATE INDEX"
+									      : "DROP INDEX");
+	case STATEMENT_CREATE_VIEW:
+	case STATEMENT_ALTER_VIEW:
+	case STATEMENT_DROP_VIEW:
+		return error_set(err, ERROR_INVALID,
+		    "Materialized views are not supported by this version of Helenus");
+	case STATEMENT_CREATE_FUNCTION:
+	case STATEMENT_DROP_FUNCTION:
+		return error_set(err, ERROR_INVALID,
+		    "User-defined functions are disabled in cassandra.yaml - set "
+		    "user_defined_functions_enabled=true to enable");
+	case STATEMENT_CREATE_AGGREGATE:
+	case STATEMENT_DROP_AGGREGATE:
+		return error_set(err, ERROR_INVALID,
+		    "User-defined functions are disabled in cassandra.yaml - set "
+		    "user_defined_functions_enabled=true to enable");
+	case STATEMENT_CREATE_TRIGGER:
+	case STATEMENT_DROP_TRIGGER:
+		return error_set(
+		    err, ERROR_INVALID, "Triggers are Java classes, which this server cannot load");
+	default:
+		return error_set(err, ERROR_INVALID, "%s is not supported",
+		    statement_kind_name(transformation->statement->kind));
+	}
+}
+
+static int
+schema_change_run(
+    struct execution *execution, struct schema_transformation *transformation, struct error *err)
+{
+	struct executor *executor = execution->executor;
+	struct schema *schema;
+	int rc;
+
+	lock_take(&executor->ddl_lock);
+	schema = schema_holder_get(&executor->schema);
+	transformation->schema = schema;
+	transformation->session_keyspace = execution->keyspace;
+	transformation->statement = execution->plan->statement;
+	transformation->execution = execution;
+	transformation->arena = execution->arena;
+	transformation->datacenter = executor->config->dc;
+	rc = schema_transform(transformation, err);
+	if (rc == 0 && !transformation->is_noop) {
+		rc = schema_apply(executor, transformation, err);
+		if (rc == 0 && executor->node->network != NULL)
+			events_push_schema(executor->node->network, &transformation->change);
+	}
+	keyspace_unref(transformation->after);
+	lock_drop(&executor->ddl_lock);
+	/* The answer needs names only, and those are the statement's. */
+	schema_unref(schema);
+	return rc;
+}
+
+void
+schema_change_execute(struct execution *execution)
+{
+	struct schema_transformation transformation = {.name = slice_null};
+	struct error err;
+
+	if (schema_change_run(execution, &transformation, &err) != 0) {
+		execution_done(execution, &err);
+		return;
+	}
+	if (transformation.is_noop) {
+		execution_done_void(execution);
+		return;
+	}
+	execution_begin_result(execution);
+	response_put_schema_change(execution->out, execution->version, &transformation.change);
+	execution_done(execution, NULL);
+}
+
+/* ---- Start --------------------------------------------------------------------------------- */
+
+/* Cassandra's own tools and drivers read the system keyspaces' tables out of system_schema too. */
+static int
+schema_save_system(struct executor *executor, const struct schema *schema, struct error *err)
+{
+	for (uint32_t i = 0; i < schema->keyspace_count; i++) {
+		const struct keyspace_metadata *keyspace = schema->keyspaces[i];
+		bool is_there;
+
+		if (keyspace->is_virtual)
+			continue;
+		if (schema_tables_has_keyspace(executor, keyspace->name, &is_there, err) != 0)
+			return -1;
+		if (!is_there && schema_tables_save(executor, NULL, keyspace, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+schema_start(struct executor *executor, struct error *err)
+{
+	struct schema *system, *schema, *again;
+	int rc;
+
+	coordinator_set_datacenter(executor->coordinator, executor->config->dc);
+	if (system_tables_schema(&system, err) != 0)
+		return -1;
+	rc = schema_put(executor, system, err);
+	if (rc == 0)
+		rc = schema_tables_load(executor, system, &schema, err);
+	if (rc != 0) {
+		schema_unref(system);
+		return -1;
+	}
+	rc = schema_put(executor, schema, err);
+	if (rc == 0)
+		rc = system_local_load_truncated(executor, err);
+	if (rc == 0)
+		rc = store_replay(executor->store, err);
+	/* What of the schema lay in the commit log only. */
+	if (rc == 0)
+		rc = schema_tables_load(executor, system, &again, err);
+	if (rc == 0) {
+		if (!uuid_equal(&again->version, &schema->version))
+			rc = schema_put(executor, again, err);
+		schema_unref(again);
+	}
+	schema_unref(schema);
+	if (rc == 0)
+		rc = schema_save_system(executor, system, err);
+	schema_unref(system);
+	return rc;
+}
+
+/* ---- USE, TRUNCATE ------------------------------------------------------------------------- */
+
+void
+use_execute(struct execution *execution)
+{
+	struct slice name = ast_slice(execution->plan->statement->use);
+	struct schema *schema = schema_holder_get(&execution->executor->schema);
+	bool is_there = schema_keyspace(schema, name) != NULL;
+	struct error err;
+
+	schema_unref(schema);
+	if (!is_there) {
+		error_set(&err, ERROR_INVALID, "Keyspace '%.*s' does not exist", (int)name.size,
+		    (const char *)name.data);
+		execution_done(execution, &err);
+		return;
+	}
+	if (execution->request != NULL)
+		atomic_store_explicit(&execution->request->client->keyspace,
+		    executor_intern(execution->executor, name), memory_order_release);
+	execution_begin_result(execution);
+	response_put_set_keyspace(execution->out, name);
+	execution_done(execution, NULL);
+}
+
+static int
+truncate_record(
+    void *context, struct table_store *table, struct commitlog_position position, struct error *err)
+{
+	return system_local_set_truncated(context, table_store_id(table), position, err);
+}
+
+static int
+truncate_run(struct execution *execution, struct error *err)
+{
+	struct executor *executor = execution->executor;
+	const struct keyspace_metadata *keyspace;
+	const struct table_metadata *table;
+	struct table_store *store;
+	struct schema *schema;
+	int rc;
+
+	lock_take(&executor->ddl_lock);
+	schema = schema_holder_get(&executor->schema);
+	rc = prepare_table(schema, execution->keyspace, &execution->plan->statement->drop.name,
+	    &keyspace, &table, err);
+	if (rc == 0 && table->is_view)
+		rc = error_set(err, ERROR_INVALID,
+		    "Cannot TRUNCATE materialized view directly; must truncate base table instead");
+	if (rc == 0 && table->is_virtual)
+		rc = error_set(err, ERROR_INVALID, "Cannot truncate virtual tables");
+	if (rc == 0) {
+		store = store_table(executor->store, table);
+		rc = store == NULL
+		    ? 0
+		    : store_truncate(executor->store, store, truncate_record, executor, err);
+		if (rc != 0) {
+			error_prefix(err, "Error during truncate");
+			if (err != NULL)
+				err->code = ERROR_TRUNCATE;
+		}
+	}
+	schema_unref(schema);
+	lock_drop(&executor->ddl_lock);
+	return rc;
+}
+
+void
+truncate_execute(struct execution *execution)
+{
+	struct error err;
+
+	if (truncate_run(execution, &err) != 0)
+		execution_done(execution, &err);
+	else
+		execution_done_void(execution);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_SERVER_SCHEMA_CHANGE_H
+#define HELENUS_SERVER_SCHEMA_CHANGE_H
+
+/*
+ * Changes of the schema: CREATE, ALTER, DROP. One at a time, under the executor's ddl_lock:
+ *
+ *   snapshot -> transformation (checks, new keyspace) -> rows of system_schema, flushed
+ *            -> the store makes or drops tables -> new snapshot is current -> plans renewed -> events
+ *
+ * Cassandra: cql3/statements/schema/, schema/SchemaManager.
+ */
+#include "base/error.h"
+#include "cql/ast.h"
+#include "cql/schema.h"
+#include "protocol/response.h"
+
+struct executor;
+struct execution;
+
+/* At start: system tables, user schema, replay. */
+int schema_start(struct executor *executor, struct error *err);
+
+/* What a transformation makes of a snapshot. */
+struct schema_transformation {
+	const struct schema *schema; /* before */
+	struct slice session_keyspace; /* null: none */
+	const struct statement *statement;
+	struct execution *execution; /* for warnings; NULL: none */
+	struct arena *arena;
+	const char *datacenter; /* of the ring's only one */
+
+	/* Set by the transformation. */
+	struct slice name; /* of the keyspace */
+	const struct keyspace_metadata *before; /* NULL: did not exist */
+	struct keyspace_metadata *after; /* a reference; NULL: dropped, or nothing is done */
+	bool is_noop; /* IF [NOT] EXISTS said so */
+	struct schema_change change;
+};
+
+/* Each fills the result or gives an error. */
+int schema_transform_keyspace(struct schema_transformation *transformation, struct error *err);
+int schema_transform_table(struct schema_transformation *transformation, struct error *err);
+int schema_transform_alter_table(struct schema_transformation *transformation, struct error *err);
+int schema_transform_type(struct schema_transformation *transformation, struct error *err);
+
+/* A type as the schema knows it. ERROR_INVALID, ERROR_SYNTAX. */
+int schema_resolve_type(const struct schema *schema, struct slice keyspace,
+    const struct ast_type *raw, struct arena *arena, const struct type **out, struct error *err);
+/* CREATE TABLE as a builder has it; *builder is the caller's, also after a failure (may be NULL). */
+int schema_build_table(const struct statement_create_table *create, struct slice keyspace,
+    const struct schema *schema, struct table_builder **builder, struct error *err);
+/* WITH ... as table_options_apply() takes it; `id` is taken out (NULL where none). */
+int schema_apply_options(struct table_builder *builder, const struct ast_properties *properties,
+    const struct slice **id, struct error *err);
+
+/* The keyspace a name means in a DDL statement, and the check that it may be changed. */
+int schema_target_keyspace(
+    struct schema_transformation *transformation, struct slice given, struct error *err);
+
+#endif

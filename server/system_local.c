@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/system_local.h"
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "base/alloc.h"
+#include "base/log.h"
+#include "server/execution.h"
+#include "server/internal_query.h"
+
+enum { SYSTEM_TOKENS_MAX = 1024 };
+
+static struct slice
+system_inet(const char *text, struct arena *arena)
+{
+	uint8_t *bytes = arena_alloc_bytes(arena, 16);
+
+	if (bytes == NULL || text == NULL)
+		return slice_null;
+	if (inet_pton(AF_INET, text, bytes) == 1)
+		return slice_of(bytes, 4);
+	if (inet_pton(AF_INET6, text, bytes) == 1)
+		return slice_of(bytes, 16);
+	return slice_null;
+}
+
+static struct slice
+system_int(int64_t value, struct arena *arena)
+{
+	uint8_t *bytes = arena_alloc_bytes(arena, 4);
+
+	if (bytes == NULL)
+		return slice_null;
+	store_u32(bytes, (uint32_t)value);
+	return slice_of(bytes, 4);
+}
+
+static int
+system_compare_slices(const void *a, const void *b)
+{
+	const struct slice *left = a, *right = b;
+
+	return slice_compare(*left, *right);
+}
+
+/* Random tokens for a first start, as a set<text>. */
+static struct slice
+system_new_tokens(struct executor *executor, struct arena *arena)
+{
+	int32_t count = executor->config->num_tokens;
+	struct slice *texts;
+	const struct type *type = type_set(arena, type_native(TYPE_TEXT), false);
+
+	if (count < 1 || count > SYSTEM_TOKENS_MAX)
+		count = 16;
+	texts = arena_calloc(arena, (size_t)count, sizeof(*texts));
+	if (texts == NULL || type == NULL)
+		return slice_null;
+	for (int32_t i = 0; i < count; i++) {
+		const char *text =
+		    arena_printf(arena, "%" PRId64, (int64_t)env_random_u64(executor->env));
+
+		if (text == NULL)
+			return slice_null;
+		texts[i] = slice_of_string(text);
+	}
+	qsort(texts, (size_t)count, sizeof(*texts), system_compare_slices);
+	return type_pack(type, texts, (uint32_t)count, arena);
+}
+
+struct system_saved {
+	struct slice cluster_name, host_id, tokens;
+	int32_t generation;
+};
+
+static int
+system_read_saved(
+    struct executor *executor, struct arena *arena, struct system_saved *out, struct error *err)
+{
+	struct slice cells[INTERNAL_COLUMNS_MAX];
+	struct internal_rows rows;
+
+	if (internal_select(executor,
+		"SELECT cluster_name, host_id, tokens, gossip_generation FROM system.local WHERE "
+		"key "
+		"= 'local'",
+		NULL, 0, &rows, err) != 0)
+		return -1;
+	if (internal_rows_next(&rows, cells)) {
+		out->cluster_name = arena_copy(arena, cells[0]);
+		out->host_id = arena_copy(arena, cells[1]);
+		out->tokens = arena_copy(arena, cells[2]);
+		out->generation = cells[3].size == 4 ? (int32_t)load_u32(cells[3].data) : 0;
+	}
+	internal_rows_fini(&rows);
+	return 0;
+}
+
+static int
+system_write_local(struct executor *executor, const struct system_saved *saved, struct arena *arena,
+    struct error *err)
+{
+	const struct config *config = executor->config;
+	struct schema *schema = schema_holder_get(&executor->schema);
+	struct uuid version = schema->version;
+	const char *listen = config->listen_address;
+	const char *broadcast =
+	    config->broadcast_address != NULL ? config->broadcast_address : listen;
+	const char *rpc = config->broadcast_rpc_address != NULL ? config->broadcast_rpc_address
+								: config->rpc_address;
+	int64_t now = env_wall_us(executor->env) / 1000000;
+	int64_t generation = saved->generation >= now ? saved->generation + 1 : now;
+	struct slice values[] = {
+	    slice_of_string("COMPLETED"),
+	    system_inet(broadcast, arena),
+	    system_int(config->storage_port, arena),
+	    slice_of_string(config->cluster_name),
+	    slice_of_string(SYSTEM_CQL_VERSION),
+	    slice_of_string(config->dc),
+	    system_int(generation, arena),
+	    saved->host_id,
+	    system_inet(listen, arena),
+	    system_int(config->storage_port, arena),
+	    slice_of_string("5"),
+	    slice_of_string("org.apache.cassandra.dht.Murmur3Partitioner"),
+	    slice_of_string(config->rack),
+	    slice_of_string(SYSTEM_RELEASE_VERSION),
+	    system_inet(rpc, arena),
+	    system_int(config->native_transport_port, arena),
+	    slice_of(version.bytes, sizeof(version.bytes)),
+	    saved->tokens,
+	};
+	int rc;
+
+	schema_unref(schema);
+	rc = internal_execute(executor,
+	    "INSERT INTO system.local (key, bootstrapped, broadcast_address, broadcast_port, "
+	    "cluster_name, cql_version, data_center, gossip_generation, host_id, listen_address, "
+	    "listen_port, native_protocol_version, partitioner, rack, release_version, "
+	    "rpc_address, "
+	    "rpc_port, schema_version, tokens) VALUES ('local', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+	    "?, "
+	    "?, ?, ?, ?, ?, ?)",
+	    values, sizeof(values) / sizeof(values[0]), err);
+	/* Host id and tokens must not be lost with an unsynced commit log. */
+	if (rc == 0 && saved->generation == 0)
+		rc = internal_flush(executor, "system", "local", err);
+	return rc;
+}
+
+int
+system_local_start(struct executor *executor, struct error *err)
+{
+	struct node *node = executor->node;
+	const char *cluster_name = executor->config->cluster_name;
+	struct system_saved saved = {slice_null, slice_null, slice_null, 0};
+	struct arena arena;
+	int rc;
+
+	arena_init(&arena, 4096);
+	rc = system_read_saved(executor, &arena, &saved, err);
+	if (rc == 0 && !slice_is_null(saved.cluster_name) &&
+	    !slice_equal_string(saved.cluster_name, cluster_name))
+		rc = error_set(err, ERROR_CONFIG, "Saved cluster name %.*s != configured name %s",
+		    (int)saved.cluster_name.size, (const char *)saved.cluster_name.data,
+		    cluster_name);
+	if (rc == 0 && saved.host_id.size != 16) {
+		uint8_t random[16];
+		struct uuid id;
+		uint8_t *copy = arena_alloc_bytes(&arena, 16);
+
+		env_random(executor->env, random, sizeof(random));
+		id = uuid_from_random(random);
+		if (copy == NULL)
+			rc = error_set(err, ERROR_NO_MEMORY, "no memory for the host id");
+		else
+			saved.host_id = slice_of(memcpy(copy, id.bytes, 16), 16);
+	}
+	if (rc == 0 && slice_is_null(saved.tokens))
+		saved.tokens = system_new_tokens(executor, &arena);
+	if (rc == 0) {
+		memcpy(node->host_id, saved.host_id.data, sizeof(node->host_id));
+		node->has_host_id = true;
+		rc = system_write_local(executor, &saved, &arena, err);
+	}
+	arena_fini(&arena);
+	return rc;
+}
+
+int
+system_local_set_schema_version(
+    struct executor *executor, const struct uuid *version, struct error *err)
+{
+	struct slice value = slice_of(version->bytes, sizeof(version->bytes));
+
+	return internal_execute(executor,
+	    "INSERT INTO system.local (key, schema_version) VALUES ('local', ?)", &value, 1, err);
+}
+
+int
+system_local_set_truncated(struct executor *executor, const struct uuid *table_id,
+    struct commitlog_position position, struct error *err)
+{
+	uint8_t record[20];
+	struct slice values[2] = {slice_of(table_id->bytes, 16), slice_of(record, sizeof(record))};
+
+	/* As Cassandra: segment, offset, and the time in milliseconds. */
+	store_u64(record, (uint64_t)position.segment_id);
+	store_u32(record + 8, (uint32_t)position.position);
+	store_u64(record + 12, (uint64_t)(env_wall_us(executor->env) / 1000));
+	if (internal_execute(executor,
+		"UPDATE system.local SET truncated_at[?] = ? WHERE key = 'local'", values, 2,
+		err) != 0)
+		return -1;
+	return internal_flush(executor, "system", "local", err);
+}
+
+int
+system_local_load_truncated(struct executor *executor, struct error *err)
+{
+	struct slice cells[INTERNAL_COLUMNS_MAX], id, record;
+	struct schema *schema = schema_holder_get(&executor->schema);
+	struct type_iterator iterator;
+	struct internal_rows rows;
+	const struct type *type;
+	struct arena arena;
+
+	arena_init(&arena, 1024);
+	type = type_map(&arena, type_native(TYPE_UUID), type_native(TYPE_BLOB), false);
+	if (type == NULL ||
+	    internal_select(executor, "SELECT truncated_at FROM system.local WHERE key = 'local'",
+		NULL, 0, &rows, err) != 0) {
+		schema_unref(schema);
+		arena_fini(&arena);
+		return -1;
+	}
+	if (internal_rows_next(&rows, cells) && !slice_is_null(cells[0])) {
+		type_iterator_init(&iterator, type, cells[0]);
+		while (type_iterator_next(&iterator, &id, NULL) &&
+		    type_iterator_next(&iterator, &record, NULL)) {
+			const struct table_metadata *table = NULL;
+			struct table_store *store;
+			struct uuid uuid;
+
+			if (id.size == 16 && record.size >= 12) {
+				memcpy(uuid.bytes, id.data, 16);
+				table = schema_table_by_id(schema, &uuid);
+			}
+			store = table == NULL ? NULL : store_table(executor->store, table);
+			if (store != NULL)
+				store_set_truncated(store,
+				    (struct commitlog_position){(int64_t)load_u64(record.data),
+					(int32_t)load_u32(record.data + 8)});
+		}
+	}
+	internal_rows_fini(&rows);
+	schema_unref(schema);
+	arena_fini(&arena);
+	return 0;
+}

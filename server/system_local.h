@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_SERVER_SYSTEM_LOCAL_H
+#define HELENUS_SERVER_SYSTEM_LOCAL_H
+
+/*
+ * system.local: what the node says of itself to drivers, and keeps for itself over restarts (host id,
+ * tokens, cluster name). Cassandra: SystemKeyspace, StorageService.
+ */
+#include "base/error.h"
+#include "base/uuid.h"
+#include "storage/commitlog_position.h"
+
+struct executor;
+
+/* Read what is kept, check it against the configuration, write the row. Sets node->host_id. */
+int system_local_start(struct executor *executor, struct error *err);
+int system_local_set_schema_version(
+    struct executor *executor, const struct uuid *version, struct error *err);
+/* truncated_at: the commit log holds nothing of the table up to `position`. Durable on return. */
+int system_local_set_truncated(struct executor *executor, const struct uuid *table_id,
+    struct commitlog_position position, struct error *err);
+/* Tell the store what truncated_at says, before it replays the commit log. */
+int system_local_load_truncated(struct executor *executor, struct error *err);
+
+/* What versions we claim to be. */
+#define SYSTEM_RELEASE_VERSION "4.1.8"
+#define SYSTEM_CQL_VERSION "3.4.6"
+
+#endif
