@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_SERVER_VIRTUAL_TABLE_H
+#define HELENUS_SERVER_VIRTUAL_TABLE_H
+
+/*
+ * Tables without storage: system_views and system_virtual_schema. A read asks the node for the rows, as
+ * they are now, sorts them, and hands them out as any other source of partitions. Cassandra:
+ * db/virtual/.
+ */
+#include "storage/read_command.h"
+
+struct executor;
+
+/* *out is closed by the caller; everything lies in `arena`. */
+int virtual_table_read(struct executor *executor, const struct read_command *command,
+    struct arena *arena, struct partition_iterator **out, struct error *err);
+
+#endif
