@@ -293,6 +293,9 @@ mutation_get_columns(struct mutation_decoder *decoder, const struct table_metada
 			    (const char *)name.data);
 		columns[i] = *column;
 		columns[i].kind = kind;
+		if (i != 0 && column_order(&columns[i - 1], column) >= 0)
+			return error_set(decoder->err, ERROR_CORRUPT,
+			    "the columns of a mutation are not in order");
 	}
 	*out = columns != NULL ? columns : all;
 	*needs_bind = *needs_bind || columns != NULL;

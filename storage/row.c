@@ -145,6 +145,17 @@ struct row_cursor {
 	const struct complex_deletion *deletion, *deletion_end;
 };
 
+static void
+row_cursor_init(struct row_cursor *cursor, const struct row *row)
+{
+	cursor->cell = cursor->cell_end = row->cells;
+	cursor->deletion = cursor->deletion_end = row->complex_deletions;
+	if (row->cell_count != 0) /* NULL + 0 is not C */
+		cursor->cell_end += row->cell_count;
+	if (row->complex_deletion_count != 0)
+		cursor->deletion_end += row->complex_deletion_count;
+}
+
 /* The column that comes next in any version; NULL at the end. */
 static const struct column_metadata *
 row_next_column(const struct row_cursor *cursors, size_t count)
@@ -167,8 +178,7 @@ row_next_column(const struct row_cursor *cursors, size_t count)
 static bool
 row_cursor_is_at(const struct row_cursor *cursor, const struct column_metadata *column)
 {
-	return cursor->cell != cursor->cell_end &&
-	    column_order(cursor->cell->column, column) == 0;
+	return cursor->cell != cursor->cell_end && column_order(cursor->cell->column, column) == 0;
 }
 
 /* Output of a merge. */
@@ -297,8 +307,7 @@ row_merge(const struct row *const *versions, size_t count, struct deletion activ
 	for (size_t i = 0; i < count; i++) {
 		const struct row *row = versions[i];
 
-		cursors[i] = (struct row_cursor){row->cells, row->cells + row->cell_count,
-		    row->complex_deletions, row->complex_deletions + row->complex_deletion_count};
+		row_cursor_init(&cursors[i], row);
 		cells += row->cell_count;
 		deletions += row->complex_deletion_count;
 	}

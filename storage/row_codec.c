@@ -177,9 +177,11 @@ row_groups_init(struct row_groups *groups, const struct row_codec *codec, const 
 	groups->column_count = row->is_static ? codec->static_count : codec->regular_count;
 	groups->next_column = 0;
 	groups->cell = row->cells;
-	groups->cell_end = row->cells + row->cell_count;
+	groups->cell_end = row->cell_count != 0 ? row->cells + row->cell_count : row->cells;
 	groups->deletion = row->complex_deletions;
-	groups->deletion_end = row->complex_deletions + row->complex_deletion_count;
+	groups->deletion_end = row->complex_deletion_count != 0
+	    ? row->complex_deletions + row->complex_deletion_count
+	    : row->complex_deletions;
 }
 
 /* Index of a row's column in the codec, or -1: the codec has no such column. */

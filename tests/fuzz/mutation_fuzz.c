@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mutations out of the commit log or from another node. What can be decoded is applied to a memtable, read
+ * back in both directions and encoded again.
+ *
+ * Input: an encoded mutation (mutation.c) of the table below, whose id is 16 bytes of 01.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include "storage/memtable.h"
+#include "storage/mutation.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct table_metadata *
+fuzz_table(void)
+{
+	struct table_builder *builder =
+	    table_builder_new(slice_of_string("ks"), slice_of_string("t"));
+	struct table_metadata *table;
+	struct uuid id;
+	struct error err;
+
+	memset(id.bytes, 1, sizeof(id.bytes));
+	table_builder_set_id(builder, &id);
+	table_builder_add(builder, COLUMN_PARTITION_KEY, "k", "int");
+	table_builder_add(builder, COLUMN_CLUSTERING, "c1", "int");
+	table_builder_add_column(
+	    builder, COLUMN_CLUSTERING, slice_of_string("c2"), type_native(TYPE_INT), true);
+	table_builder_add(builder, COLUMN_STATIC, "s", "int");
+	table_builder_add(builder, COLUMN_REGULAR, "a", "int");
+	table_builder_add(builder, COLUMN_REGULAR, "b", "text");
+	table_builder_add(builder, COLUMN_REGULAR, "m", "map<int, int>");
+	table_builder_add_dropped(
+	    builder, COLUMN_REGULAR, slice_of_string("gone"), type_native(TYPE_INT), 5);
+	if (table_builder_build(builder, &table, &err) != 0)
+		abort();
+	table_builder_free(builder);
+	return table;
+}
+
+static const struct table_metadata *
+fuzz_find(void *argument, const struct uuid *id)
+{
+	const struct table_metadata *table = argument;
+
+	return uuid_equal(&table->id, id) ? table : NULL;
+}
+
+static void
+fuzz_read(struct memtable *memtable, const struct partition_update *update, bool is_reversed,
+    struct arena *arena)
+{
+	struct read_command command = {
+	    .table = update->table,
+	    .key = update->key,
+	    .token = update->token,
+	    .clustering = {.with_static = true, .is_reversed = is_reversed},
+	};
+	struct unfiltered_iterator *iterator;
+	struct unfiltered unfiltered;
+	struct slice last = slice_null;
+	struct error err;
+
+	if (memtable_read(memtable, &command, arena, &iterator, &err) != 0)
+		abort();
+	assert(iterator != NULL);
+	while (unfiltered_iterator_next(iterator, &unfiltered, &err) == 1) {
+		struct slice at = unfiltered.kind == UNFILTERED_ROW ? unfiltered.row.position
+								    : unfiltered.marker.position;
+
+		if (!slice_is_null(last))
+			assert((slice_compare(at, last) > 0) == !is_reversed);
+		last = at;
+	}
+	unfiltered_iterator_close(iterator);
+}
+
+static void
+fuzz_apply(const struct table_metadata *table, const struct mutation *mutation, struct arena *arena)
+{
+	struct memtable *memtable = memtable_new(table, 2, NULL);
+	struct mutation decoded;
+	struct buffer again;
+	struct error err;
+
+	for (uint32_t i = 0; i < mutation->update_count; i++) {
+		if (memtable_apply(memtable, &mutation->updates[i], &err) != 0)
+			abort();
+		fuzz_read(memtable, &mutation->updates[i], false, arena);
+		fuzz_read(memtable, &mutation->updates[i], true, arena);
+	}
+	memtable_unref(memtable);
+	buffer_init(&again);
+	mutation_encode(mutation, &again);
+	if (mutation_decode(
+		buffer_slice(&again), fuzz_find, (void *)table, arena, &decoded, &err) != 0)
+		abort();
+	assert(decoded.update_count == mutation->update_count);
+	buffer_fini(&again);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct table_metadata *table = fuzz_table();
+	struct mutation mutation;
+	struct arena arena;
+	struct error err;
+
+	arena_init(&arena, 4096);
+	if (mutation_decode(slice_of(data, size), fuzz_find, table, &arena, &mutation, &err) == 0)
+		fuzz_apply(table, &mutation, &arena);
+	arena_fini(&arena);
+	table_unref(table);
+	return 0;
+}
