@@ -707,7 +707,8 @@ enum ast_permission {
 	AST_PERMISSION_UNMASK = 1 << 8, /* 5.0 */
 	AST_PERMISSION_SELECT_MASKED = 1 << 9, /* 5.0 */
 };
-enum { AST_PERMISSIONS_ALL = (1 << 10) - 1 };
+/* What ALL stands for: those of 4.1. The later two are given by name only. */
+enum { AST_PERMISSIONS_ALL = (1 << 8) - 1 };
 
 enum ast_resource_kind {
 	AST_RESOURCE_NONE, /* LIST PERMISSIONS without ON */
