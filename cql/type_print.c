@@ -1,41 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of types: the CQL form and the Java class form. */
+#include "cql/describe.h"
 #include "cql/type.h"
 #include "cql/type_internal.h"
-
-static bool
-type_is_plain_name(struct slice name)
-{
-	size_t i;
-
-	if (name.size == 0 || name.data[0] < 'a' || name.data[0] > 'z')
-		return false;
-	for (i = 0; i < name.size; i++) {
-		uint8_t c = name.data[i];
-
-		if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_')
-			return false;
-	}
-	return true;
-}
-
-static void
-type_print_udt_name(struct slice name, struct buffer *out)
-{
-	size_t i;
-
-	if (type_is_plain_name(name)) {
-		buffer_put_slice(out, name);
-		return;
-	}
-	buffer_put_u8(out, '"');
-	for (i = 0; i < name.size; i++) {
-		if (name.data[i] == '"')
-			buffer_put_u8(out, '"');
-		buffer_put_u8(out, name.data[i]);
-	}
-	buffer_put_u8(out, '"');
-}
 
 static void
 type_print_cql_params(const struct type *type, const char *name, struct buffer *out)
@@ -82,7 +49,7 @@ type_print_cql(const struct type *type, struct buffer *out)
 		type_print_cql_params(type, "vector", out);
 		break;
 	case TYPE_UDT:
-		type_print_udt_name(type->name, out);
+		describe_name(type->name, out);
 		break;
 	case TYPE_COMPOSITE:
 	case TYPE_CUSTOM:

@@ -2,6 +2,7 @@
 /* Bytes to text: as logs show them, and as literals that can be read back. */
 #include <inttypes.h>
 #include "base/uuid.h"
+#include "cql/describe.h"
 #include "cql/schema.h"
 #include "cql/type_internal.h"
 #include "cql/value.h"
@@ -191,43 +192,6 @@ value_to_string(const struct type *type, struct slice value, struct buffer *out)
 }
 
 static void
-value_put_quoted(struct slice text, struct buffer *out)
-{
-	size_t i;
-
-	buffer_put_u8(out, '\'');
-	for (i = 0; i < text.size; i++) {
-		if (text.data[i] == '\'')
-			buffer_put_u8(out, '\'');
-		buffer_put_u8(out, text.data[i]);
-	}
-	buffer_put_u8(out, '\'');
-}
-
-/* The name of a field: quoted unless it is a plain lower case one. */
-static void
-value_put_field_name(struct slice name, struct buffer *out)
-{
-	bool is_plain = name.size > 0 && name.data[0] >= 'a' && name.data[0] <= 'z';
-	size_t i;
-
-	for (i = 0; i < name.size && is_plain; i++) {
-		uint8_t c = name.data[i];
-
-		is_plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-	}
-	if (!is_plain)
-		buffer_put_u8(out, '"');
-	for (i = 0; i < name.size; i++) {
-		if (name.data[i] == '"')
-			buffer_put_u8(out, '"');
-		buffer_put_u8(out, name.data[i]);
-	}
-	if (!is_plain)
-		buffer_put_u8(out, '"');
-}
-
-static void
 value_print_elements(const struct type *type, struct slice value, struct buffer *out)
 {
 	bool is_list = type->kind == TYPE_LIST || type->kind == TYPE_VECTOR;
@@ -244,7 +208,7 @@ value_print_elements(const struct type *type, struct slice value, struct buffer 
 		if (i > 0)
 			buffer_put_string(out, type->kind == TYPE_MAP && (i & 1) ? ": " : ", ");
 		if (type->kind == TYPE_UDT) {
-			value_put_field_name(type->fields[i], out);
+			describe_name(type->fields[i], out);
 			buffer_put_string(out, ": ");
 		}
 		value_to_literal(element_type, element, out);
@@ -261,7 +225,7 @@ value_to_literal(const struct type *type, struct slice value, struct buffer *out
 		return;
 	}
 	if (value_is_text(type)) {
-		value_put_quoted(value, out);
+		describe_literal(value, out);
 		return;
 	}
 	if (type_is_collection(type) || type_is_tuple(type) || type->kind == TYPE_VECTOR) {
