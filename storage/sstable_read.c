@@ -537,6 +537,8 @@ sstable_reversed_load(struct sstable_iterator *iterator, struct slice entry, str
 			high = middle;
 	}
 	if (low == 0) {
+		/* Nothing comes, so nothing can be open. */
+		iterator->open = DELETION_LIVE;
 		iterator->is_finished = true;
 		iterator->item_count = 0;
 		return 0;
@@ -639,10 +641,16 @@ sstable_iterator_leave(struct sstable_iterator *iterator, struct unfiltered *out
 	struct slice bound = sstable_iterator_exit(iterator);
 	bool is_open = !slice_is_null(bound) && !deletion_is_live(iterator->open);
 
-	if (is_open)
-		sstable_iterator_bound(iterator, bound, false, out);
 	iterator->slice++;
 	iterator->is_inside = false;
+	if (is_open && iterator->slice < iterator->slice_count &&
+	    slice_equal(bound, sstable_iterator_entry(iterator))) {
+		/* The next slice touches this one: two markers in one place would be out of order. */
+		iterator->is_inside = true;
+		return 0;
+	}
+	if (is_open)
+		sstable_iterator_bound(iterator, bound, false, out);
 	return is_open;
 }
 
