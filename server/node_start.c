@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "cluster/coordinator.h"
+#include "server/admin.h"
+#include "server/executor.h"
+#include "server/node.h"
+#include "storage/store.h"
+
+/* Starting and stopping a node: everything that touches the disk and the other floors. */
+
+enum { NODE_DRAIN_TIMEOUT_MS = 20000 };
+
+/* ---- the store's background work runs on our stages ---------------------------------------------- */
+
+static bool
+node_submit(void *context, const char *name, store_work_fn work, void *argument)
+{
+	struct node *node = context;
+	int stage = node_stage_find(name);
+
+	if (stage < 0)
+		stage = NODE_STAGE_MISC;
+	return stage_submit_work(node->stages[stage], work, argument);
+}
+
+static void
+node_store_options(const struct config *config, struct store_options *options)
+{
+	const char *sync = config->commitlog_sync;
+
+	store_options_defaults(options);
+	options->data_directory = config->data_file_directories.items[0];
+	options->commitlog_directory = config->commitlog_directory;
+	options->saved_caches_directory = config->saved_caches_directory;
+	options->cdc_raw_directory = config->cdc_raw_directory;
+	options->commitlog_sync = strcasecmp(sync, "batch") == 0 ? COMMITLOG_SYNC_BATCH
+	    : strcasecmp(sync, "group") == 0                     ? COMMITLOG_SYNC_GROUP
+								 : COMMITLOG_SYNC_PERIODIC;
+	options->commitlog_sync_period_ms = (uint32_t)config->commitlog_sync_period;
+	options->commitlog_sync_group_window_ms = (uint32_t)config->commitlog_sync_group_window;
+	options->periodic_commitlog_sync_lag_block_ms =
+	    (uint32_t)config->periodic_commitlog_sync_lag_block;
+	options->commitlog_segment_bytes = (uint64_t)config->commitlog_segment_size;
+	options->commitlog_total_bytes = (uint64_t)config->commitlog_total_space;
+	options->max_mutation_bytes = (uint64_t)config->max_mutation_size;
+	options->commitlog_archive_command = config->commitlog_archive_command;
+	options->commitlog_ignore_replay_errors = config->commitlog_ignore_replay_errors;
+	options->memtable_bytes = (uint64_t)config->memtable_heap_space;
+	options->memtable_cleanup_threshold = config->memtable_cleanup_threshold;
+	options->memtable_shards = (uint32_t)config->memtable_shards;
+	options->file_cache_bytes = (uint64_t)config->file_cache_size;
+	options->key_cache_bytes = (uint64_t)config->key_cache_size;
+	options->row_cache_bytes = (uint64_t)config->row_cache_size;
+	options->counter_cache_bytes = (uint64_t)config->counter_cache_size;
+	options->column_index_bytes = (uint32_t)config->column_index_size;
+	options->concurrent_compactors = (uint32_t)config->concurrent_compactors;
+	options->compaction_bytes_per_second = (uint64_t)config->compaction_throughput;
+	options->auto_snapshot = config->auto_snapshot;
+	options->snapshot_before_compaction = config->snapshot_before_compaction;
+	options->incremental_backups = config->incremental_backups;
+	options->trickle_fsync = config->trickle_fsync;
+	options->index_summary_bytes = (uint32_t)config->index_summary_capacity;
+}
+
+/* ---- one server for one data directory -------------------------------------------------------------- */
+
+/*
+ * A locked file with our pid. It stays when we die and the lock goes with us, so a crash leaves nothing
+ * to clean up.
+ */
+static int
+node_lock_data(struct node *node, struct error *err)
+{
+	char *path = xasprintf("%s/.helenusd.pid", node->config->data_file_directories.items[0]);
+	char text[32];
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644), rc = 0;
+	ssize_t got;
+
+	if (fd < 0) {
+		rc = error_set_errno(err, errno, "%s", path);
+	} else if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		got = read(fd, text, sizeof(text) - 1);
+		text[got > 0 ? (size_t)got : 0] = '\0';
+		text[strcspn(text, "\n")] = '\0';
+		rc = error_set(err, ERROR_CONFIG,
+		    "%s is used by another server (process %s); give this one another "
+		    "data_directory, or stop that one",
+		    node->config->data_file_directories.items[0], text);
+		close(fd);
+	} else {
+		int length = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+
+		if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)length, 0) != length)
+			log_warn("%s: cannot write the pid: %s", path, strerror(errno));
+		node->lock_fd = fd;
+	}
+	free(path);
+	return rc;
+}
+
+static int
+node_make_directories(struct node *node, struct error *err)
+{
+	const struct config *config = node->config;
+	const char *directories[] = {config->data_file_directories.items[0],
+	    config->commitlog_directory, config->saved_caches_directory, config->hints_directory};
+
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+		if (files_mkdir(node->env->files, directories[i], err) != 0)
+			return -1;
+	return 0;
+}
+
+/* ---- start and stop --------------------------------------------------------------------------------------- */
+
+int
+node_start(struct node *node, struct error *err)
+{
+	const struct store_executor executor = {.submit = node_submit, .context = node};
+	struct store_options options;
+
+	if (node_make_directories(node, err) != 0 || node_lock_data(node, err) != 0)
+		return -1;
+	node_store_options(node->config, &options);
+	if (store_open(&options, node->env, &executor, &node->store, err) != 0)
+		return -1;
+	node->coordinator = coordinator_new(node->store, node->env);
+	coordinator_set_datacenter(node->coordinator, node->config->dc);
+	node->executor = executor_new(node);
+	node->network = network_new(node);
+	if (executor_start(node->executor, err) != 0)
+		return -1;
+	if (node->config->admin_port >= 0 && admin_start(node, &node->admin, err) != 0)
+		return -1;
+	if (network_start(node->network, err) != 0)
+		return -1;
+	atomic_store(&node->mode, NODE_NORMAL);
+	log_info("Startup complete");
+	return 0;
+}
+
+int
+node_drain(struct node *node, struct error *err)
+{
+	static const enum node_stage order[] = {NODE_STAGE_COUNTER_MUTATION,
+	    NODE_STAGE_VIEW_MUTATION, NODE_STAGE_MUTATION, NODE_STAGE_READ,
+	    NODE_STAGE_NATIVE_TRANSPORT, NODE_STAGE_NATIVE_AUTH};
+	int mode = NODE_NORMAL;
+
+	if (!atomic_compare_exchange_strong(&node->mode, &mode, NODE_DRAINING))
+		return mode == NODE_DRAINED || mode == NODE_STARTING
+		    ? 0
+		    : error_set(err, ERROR_SHUTDOWN, "the node is being drained already");
+	log_info("DRAINING: starting drain process");
+	if (node->network != NULL)
+		network_stop(node->network, NODE_DRAIN_TIMEOUT_MS);
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		stage_stop(node->stages[order[i]]);
+	if (node->store != NULL && store_drain(node->store, err) != 0)
+		return -1;
+	atomic_store(&node->mode, NODE_DRAINED);
+	log_info("DRAINED");
+	return 0;
+}
+
+void
+node_fini(struct node *node)
+{
+	if (node->admin != NULL)
+		admin_stop(node->admin);
+	if (node->network != NULL)
+		network_stop(node->network, 0);
+	if (node->store != NULL && atomic_load(&node->mode) != NODE_DRAINED)
+		log_warn("stopping without a drain: the commit log will be replayed");
+	/* The store first: its work on the stages ends, and then the stages do. */
+	for (int i = 0; i < NODE_STAGE_COUNT; i++)
+		if (node->stages[i] != NULL)
+			stage_stop(node->stages[i]);
+	executor_free(node->executor);
+	coordinator_free(node->coordinator);
+	store_close(node->store);
+	network_free(node->network);
+	for (int i = 0; i < NODE_STAGE_COUNT; i++)
+		stage_free(node->stages[i]);
+	metrics_fini(&node->metrics);
+	if (node->lock_fd > 0)
+		close(node->lock_fd);
+	if (node->stop_fd >= 0)
+		close(node->stop_fd);
+	memset(node, 0, sizeof(*node));
+}

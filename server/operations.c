@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/operations.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/bytes.h"
+#include "server/execution.h"
+#include "server/internal_query.h"
+
+struct schema *
+operations_schema(struct executor *executor)
+{
+	return schema_holder_get(&executor->schema);
+}
+
+static int
+operations_compare_tokens(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* A set<text> of numbers, as it goes over the wire. */
+static int64_t *
+operations_parse_tokens(struct slice cell, uint32_t *count)
+{
+	struct reader reader = reader_of(cell);
+	uint32_t size = reader_u32(&reader), used = 0;
+	int64_t *tokens;
+
+	if (reader.is_failed || size > reader_left(&reader) / 4)
+		return NULL;
+	tokens = xcalloc((size_t)size + 1, sizeof(*tokens));
+	while (used < size) {
+		struct slice text = reader_bytes(&reader, reader_u32(&reader));
+		char copy[32] = "";
+
+		if (reader.is_failed)
+			break;
+		memcpy(copy, text.data, text.size < 31 ? text.size : 31);
+		tokens[used++] = strtoll(copy, NULL, 10);
+	}
+	qsort(tokens, used, sizeof(*tokens), operations_compare_tokens);
+	*count = used;
+	return tokens;
+}
+
+int64_t *
+operations_tokens(struct executor *executor, uint32_t *count)
+{
+	struct slice cells[INTERNAL_COLUMNS_MAX];
+	struct internal_rows rows;
+	int64_t *tokens = NULL;
+	struct error err;
+
+	*count = 0;
+	if (internal_select(executor, "SELECT tokens FROM system.local WHERE key = 'local'", NULL,
+		0, &rows, &err) != 0)
+		return NULL;
+	if (internal_rows_next(&rows, cells) && !slice_is_null(cells[0]))
+		tokens = operations_parse_tokens(cells[0], count);
+	internal_rows_fini(&rows);
+	return tokens;
+}
+
+/* map<int, bigint> as Cassandra's nodetool shows it: {1:10, 2:3} */
+static void
+operations_print_merged(struct slice cell, struct buffer *out)
+{
+	struct reader reader = reader_of(cell);
+	uint32_t size = slice_is_null(cell) ? 0 : reader_u32(&reader);
+
+	buffer_put_string(out, "{");
+	for (uint32_t i = 0; i < size && !reader.is_failed; i++) {
+		struct slice key = reader_bytes(&reader, reader_u32(&reader));
+		struct slice value = reader_bytes(&reader, reader_u32(&reader));
+
+		if (!reader.is_failed && key.size == 4 && value.size == 8)
+			buffer_printf(out, "%s%" PRId32 ":%" PRId64, i == 0 ? "" : ", ",
+			    (int32_t)load_u32(key.data), (int64_t)load_u64(value.data));
+	}
+	buffer_put_string(out, "}");
+	buffer_put_u8(out, 0);
+}
+
+static char *
+operations_text(struct slice cell)
+{
+	return xstrndup(slice_is_null(cell) ? "" : (const char *)cell.data, cell.size);
+}
+
+static int64_t
+operations_long(struct slice cell)
+{
+	return cell.size == 8 ? (int64_t)load_u64(cell.data) : 0;
+}
+
+int
+operations_compaction_history(struct executor *executor,
+    void (*each)(void *argument, const struct operations_compaction *compaction), void *argument,
+    struct error *err)
+{
+	struct slice cells[INTERNAL_COLUMNS_MAX];
+	struct internal_rows rows;
+	struct buffer merged;
+
+	if (internal_select(executor,
+		"SELECT id, keyspace_name, columnfamily_name, compacted_at, bytes_in, bytes_out, "
+		"rows_merged FROM system.compaction_history",
+		NULL, 0, &rows, err) != 0)
+		return -1;
+	buffer_init(&merged);
+	while (internal_rows_next(&rows, cells)) {
+		struct operations_compaction compaction = {
+		    .compacted_at_ms = operations_long(cells[3]),
+		    .bytes_in = operations_long(cells[4]),
+		    .bytes_out = operations_long(cells[5]),
+		};
+		char *keyspace = operations_text(cells[1]), *table = operations_text(cells[2]);
+
+		if (cells[0].size == sizeof(compaction.id))
+			memcpy(&compaction.id, cells[0].data, sizeof(compaction.id));
+		buffer_clear(&merged);
+		operations_print_merged(cells[6], &merged);
+		compaction.keyspace = keyspace;
+		compaction.table = table;
+		compaction.rows_merged = merged.is_failed ? "{}" : (const char *)merged.data;
+		each(argument, &compaction);
+		free(keyspace);
+		free(table);
+	}
+	buffer_fini(&merged);
+	internal_rows_fini(&rows);
+	return 0;
+}
