@@ -39,6 +39,9 @@ int admin_need_number(const struct admin_call *call, const char *name, int64_t l
 int admin_tables(
     const struct admin_call *call, struct table_store ***out, uint32_t *count, struct error *err);
 
+/* toppartitions. */
+int admin_post_sample(struct admin_call *call, struct error *err);
+
 /* The text of /metrics. */
 void admin_metrics(struct node *node, struct buffer *out);
 extern const char admin_console[];

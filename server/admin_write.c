@@ -337,6 +337,7 @@ const struct admin_route admin_writes[] = {
     {"logginglevel", true, admin_post_log_level},
     {"refresh", true, admin_post_refresh},
     {"reloadssl", true, admin_post_reload_tls},
+    {"sample", true, admin_post_sample},
     {"snapshot", true, admin_post_snapshot},
     {"stop", true, admin_post_stop},
     {"stopdaemon", true, admin_post_stop_daemon},

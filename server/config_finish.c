@@ -2,6 +2,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <libgen.h>
+#include <arpa/inet.h>
+#include <netdb.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -329,6 +331,50 @@ config_warn(struct config *config)
 		    (int)config->deprecated.size, (const char *)config->deprecated.data);
 }
 
+/* Names become addresses once, here: what drivers are told and what the log shows is numeric. IPv4 first,
+ * as Cassandra's JVM prefers it. */
+static int
+config_resolve(char **field, const char *key, struct error *err)
+{
+	static const int families[] = {AF_INET, AF_INET6};
+	char text[INET6_ADDRSTRLEN];
+	int rc = EAI_NONAME;
+
+	if (*field == NULL)
+		return 0;
+	for (size_t i = 0; i < 2; i++) {
+		struct addrinfo hints = {.ai_family = families[i], .ai_socktype = SOCK_STREAM};
+		struct addrinfo *found;
+
+		rc = getaddrinfo(*field, NULL, &hints, &found);
+		if (rc != 0)
+			continue;
+		rc = getnameinfo(
+		    found->ai_addr, found->ai_addrlen, text, sizeof(text), NULL, 0, NI_NUMERICHOST);
+		freeaddrinfo(found);
+		if (rc == 0) {
+			config_assign(field, text);
+			return 0;
+		}
+	}
+	return error_set(err, ERROR_CONFIG, "%s: cannot find the address of '%s': %s", key, *field,
+	    gai_strerror(rc));
+}
+
+static int
+config_finish_addresses(struct config *config, struct error *err)
+{
+	if (config->listen_address == NULL || *config->listen_address == '\0')
+		config_assign(&config->listen_address, "localhost");
+	if (config->rpc_address == NULL || *config->rpc_address == '\0')
+		config_assign(&config->rpc_address, "localhost");
+	if (config_resolve(&config->listen_address, "listen_address", err) != 0 ||
+	    config_resolve(&config->rpc_address, "rpc_address", err) != 0 ||
+	    config_resolve(&config->broadcast_address, "broadcast_address", err) != 0)
+		return -1;
+	return config_resolve(&config->broadcast_rpc_address, "broadcast_rpc_address", err);
+}
+
 int
 config_finish(struct config *config, struct error *err)
 {
@@ -341,11 +387,7 @@ config_finish(struct config *config, struct error *err)
 	config_finish_seeds(config);
 	config_assign(&config->memtable_class,
 	    config_extra(config, "memtable.configurations.default.class_name"));
-	if (config->listen_address == NULL || *config->listen_address == '\0')
-		config_assign(&config->listen_address, "localhost");
-	if (config->rpc_address == NULL || *config->rpc_address == '\0')
-		config_assign(&config->rpc_address, "localhost");
-	if (config_check(config, err) != 0) {
+	if (config_finish_addresses(config, err) != 0 || config_check(config, err) != 0) {
 		if (config->path != NULL)
 			error_prefix(err, "%s", config->path);
 		return -1;

@@ -18,7 +18,7 @@ static const char *const nodetool_absent[] = {"abortbootstrap", "assassinate", "
     "forcecompact", "garbagecollect", "getauditlog", "getauthcacheconfig", "getfullquerylog",
     "import", "invalidatecredentialscache", "invalidatejmxpermissionscache",
     "invalidatenetworkpermissionscache", "invalidatepermissionscache", "invalidaterolescache",
-    "join", "listpendinghints", "move", "pausehandoff", "profileload", "rangekeysample", "rebuild",
+    "join", "listpendinghints", "move", "pausehandoff", "rangekeysample", "rebuild",
     "rebuild_index", "recompress_sstables", "refreshsizeestimates", "reloadlocalschema",
     "reloadseeds", "reloadtriggers", "relocatesstables", "removenode", "repair", "repair_admin",
     "replaybatchlog", "resetfullquerylog", "resetlocalschema", "resumehandoff", "scrub",

@@ -427,6 +427,61 @@ stats_compaction_history(struct nodetool *tool)
 	return 0;
 }
 
+/* ---- toppartitions ---------------------------------------------------------------------------------- */
+
+static void
+stats_samples(const json_t *answer, const char *name, const char *keyspace, const char *table)
+{
+	json_t *list = json_object_get(json_object_get(answer, name), "partitions"), *each;
+	struct nodetool_grid grid;
+	size_t index;
+
+	printf("Frequency of %s by partition:\n", name);
+	if (json_array_size(list) == 0) {
+		printf("   Nothing recorded during sampling period...\n");
+		return;
+	}
+	nodetool_grid_init(&grid, " ", 4);
+	nodetool_grid_add(&grid, "   Table");
+	nodetool_grid_add(&grid, "Partition");
+	nodetool_grid_add(&grid, "Count");
+	nodetool_grid_add(&grid, "+/-");
+	json_array_foreach(list, index, each)
+	{
+		nodetool_grid_add(&grid, "   %s.%s", keyspace, table);
+		nodetool_grid_add(&grid, "%s", nodetool_text(each, "key"));
+		nodetool_grid_add(&grid, "%" PRId64, nodetool_int(each, "count"));
+		nodetool_grid_add(&grid, "%" PRId64, nodetool_int(each, "error"));
+	}
+	nodetool_grid_print(&grid);
+}
+
+static int
+stats_top_partitions(struct nodetool *tool)
+{
+	const char *samplers = nodetool_option(tool, "-a"), *limit = nodetool_option(tool, "-k");
+	const char *capacity = nodetool_option(tool, "-s");
+	const char *keyspace = tool->words[0], *table = tool->words[1];
+	const char *ms = tool->word_count > 2 ? tool->words[2] : nodetool_option(tool, "-d");
+	json_t *answer =
+	    nodetool_post(tool, "sample?keyspace=%u&table=%u&ms=%u&capacity=%u&limit=%u", keyspace,
+		table, ms == NULL ? "10000" : ms, capacity == NULL ? "256" : capacity,
+		limit == NULL ? "10" : limit);
+
+	if (samplers == NULL || strcasestr(samplers, "READS") != NULL)
+		stats_samples(answer, "reads", keyspace, table);
+	if (samplers == NULL)
+		putchar('\n');
+	if (samplers == NULL || strcasestr(samplers, "WRITES") != NULL)
+		stats_samples(answer, "writes", keyspace, table);
+	return 0;
+}
+
+static const struct nodetool_option stats_top_options[] = {
+    {"-a", NULL, "samplers", "READS, WRITES or both, separated by a comma"},
+    {"-k", NULL, "topCount", "How many partitions to show (10)"},
+    {"-s", NULL, "size", "How many are told apart while sampling (256)"},
+    {"-d", NULL, "duration", "Milliseconds (10000)"}, {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option stats_client_options[] = {
     {NULL, "--all", NULL, "Every connection"}, {NULL, "--by-protocol", NULL, "By protocol version"},
     {NULL, "--clear-history", NULL, "Forget who was connected"},
@@ -448,6 +503,10 @@ const struct nodetool_command nodetool_stats_commands[] = {
 	NULL},
     {"tablehistograms", "Latencies and sizes of a table", "<keyspace> <table> | <keyspace.table>",
 	1, 2, NULL, stats_table_histograms, NULL},
+    {"profileload", "As toppartitions", "<keyspace> <cfname> <duration_ms>", 2, 3,
+	stats_top_options, stats_top_partitions, NULL},
+    {"toppartitions", "Which partitions are read and written most",
+	"<keyspace> <cfname> <duration_ms>", 2, 3, stats_top_options, stats_top_partitions, NULL},
     {"tpstats", "Stages: active, pending, completed, blocked, dropped", "", 0, 0,
 	stats_format_options, stats_tpstats, NULL},
     {NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},

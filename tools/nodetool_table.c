@@ -191,14 +191,15 @@ table_print_keyspace(const json_t *tables, const char *keyspace)
 
 		if (strcmp(nodetool_text(table, "keyspace"), keyspace) != 0)
 			continue;
-		reads += nodetool_int(read, "count");
-		writes += nodetool_int(write, "count");
+		/* Not every operation is timed: the mean stands for all. */
+		reads += nodetool_int(table, "reads");
+		writes += nodetool_int(table, "writes");
 		if (nodetool_int(read, "count") > 0)
 			read_us +=
-			    nodetool_real(read, "mean") * (double)nodetool_int(read, "count");
+			    nodetool_real(read, "mean") * (double)nodetool_int(table, "reads");
 		if (nodetool_int(write, "count") > 0)
 			write_us +=
-			    nodetool_real(write, "mean") * (double)nodetool_int(write, "count");
+			    nodetool_real(write, "mean") * (double)nodetool_int(table, "writes");
 		flushes += nodetool_int(table, "pending_flushes");
 	}
 	printf("Keyspace : %s\n\tRead Count: %" PRId64 "\n", keyspace, reads);
