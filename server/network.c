@@ -77,6 +77,7 @@ network_new(struct node *node)
 	network->node = node;
 	network->loop_count = node->metrics.loop_count;
 	network->listen_fd = -1;
+	lock_init(&network->control, "network control", RANK_NETWORK_CONTROL);
 	lock_init(&network->lock, "network", RANK_NETWORK);
 	limits_init(&network->limits);
 	network->loops = xcalloc(network->loop_count, sizeof(*network->loops));
@@ -225,6 +226,7 @@ network_bind(struct network *network, int *out, struct error *err)
 	struct sockaddr_storage bound = {0};
 	socklen_t size = sizeof(bound);
 	char port[16], name[64];
+	uint16_t bound_port;
 	int fd = -1, on = 1, rc;
 
 	snprintf(port, sizeof(port), "%d", config->native_transport_port);
@@ -240,7 +242,8 @@ network_bind(struct network *network, int *out, struct error *err)
 	    getsockname(fd, (struct sockaddr *)&bound, &size) != 0)
 		goto failed;
 	freeaddrinfo(found);
-	network_name(&bound, name, sizeof(name), &network->port);
+	network_name(&bound, name, sizeof(name), &bound_port);
+	atomic_store(&network->port, bound_port);
 	*out = fd;
 	return 0;
 failed:
@@ -353,7 +356,7 @@ network_listen(struct network *network, struct error *err)
 	network_on_loop(network, &network->loops[0], 0, network_listen_here);
 	atomic_store(&network->is_listening, true);
 	log_info("Starting listening for CQL clients on /%s:%u (%s)...", config->rpc_address,
-	    network->port,
+	    network_port(network),
 	    network->tls_mode == NETWORK_TLS_OFF            ? "unencrypted"
 		: network->tls_mode == NETWORK_TLS_OPTIONAL ? "encrypted and unencrypted"
 							    : "encrypted");
@@ -391,12 +394,16 @@ network_unlisten(struct network *network)
 int
 network_enable(struct network *network, struct error *err)
 {
-	if (atomic_load(&network->is_listening))
-		return 0;
-	if (network->is_stopped)
-		return error_set(err, ERROR_SHUTDOWN,
+	int rc = 0;
+
+	lock_take(&network->control);
+	if (atomic_load(&network->is_stopped))
+		rc = error_set(err, ERROR_SHUTDOWN,
 		    "Unable to start native transport because the node was drained.");
-	return network_listen(network, err);
+	else if (!atomic_load(&network->is_listening))
+		rc = network_listen(network, err);
+	lock_drop(&network->control);
+	return rc;
 }
 
 void
@@ -405,9 +412,11 @@ network_disable(struct network *network)
 	uint64_t deadline =
 	    env_monotonic_ns(network->node->env) + (uint64_t)10 * 1000 * 1000 * 1000;
 
+	lock_take(&network->control);
 	network_unlisten(network);
-	for (uint32_t i = 0; i < network->loop_count; i++)
+	for (uint32_t i = 0; i < network->loop_count && !atomic_load(&network->is_stopped); i++)
 		network_on_loop(network, &network->loops[i], deadline, network_drain_here);
+	lock_drop(&network->control);
 }
 
 void
@@ -415,9 +424,11 @@ network_stop(struct network *network, uint32_t timeout_ms)
 {
 	uint64_t deadline = env_monotonic_ns(network->node->env) + (uint64_t)timeout_ms * 1000000;
 
-	if (network->is_stopped)
+	lock_take(&network->control);
+	if (atomic_exchange(&network->is_stopped, true)) {
+		lock_drop(&network->control);
 		return;
-	network->is_stopped = true;
+	}
 	network_unlisten(network);
 	for (uint32_t i = 0; i < network->loop_count; i++)
 		if (network->loops[i].is_started)
@@ -429,6 +440,7 @@ network_stop(struct network *network, uint32_t timeout_ms)
 			pthread_join(loop->thread, NULL);
 		loop->is_started = false;
 	}
+	lock_drop(&network->control);
 }
 
 void
@@ -444,6 +456,7 @@ network_free(struct network *network)
 	tls_context_unref(network->tls);
 	limits_fini(&network->limits);
 	lock_fini(&network->lock);
+	lock_fini(&network->control);
 	free(network);
 }
 
@@ -458,7 +471,7 @@ network_is_running(const struct network *network)
 uint16_t
 network_port(const struct network *network)
 {
-	return network->port;
+	return atomic_load(&network->port);
 }
 
 uint32_t

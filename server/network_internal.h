@@ -33,15 +33,18 @@ struct network {
 	const char *authenticator; /* class for AUTHENTICATE; NULL: nobody has to */
 	char authenticator_class[128];
 
+	/* One start, stop, enable or disable at a time; held while loops are waited for. */
+	struct lock control;
+	int listen_fd; /* loop 0's while it listens */
+	struct event *accept_event; /* on loop 0 */
+	atomic_bool is_stopped;
+
 	/* Guarded by lock. */
 	struct lock lock;
-	int listen_fd;
-	struct event *accept_event; /* on loop 0 */
-	uint16_t port;
-	bool is_stopped;
 	struct tls_context *tls;
 
 	atomic_bool is_listening;
+	_Atomic uint16_t port; /* of the last listen */
 	enum network_tls tls_mode;
 };
 

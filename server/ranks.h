@@ -7,6 +7,7 @@
  * anybody may submit while holding another. No lock is held while a task runs.
  */
 enum {
+	RANK_NETWORK_CONTROL = 990,
 	RANK_NETWORK = 1000,
 	RANK_LOOP = 1010,
 	RANK_LIMITS = 1020,
