@@ -280,7 +280,7 @@ compaction_write_partition(struct compaction_merger *merger, uint32_t count, str
 	struct unfiltered_iterator *merged, *purged;
 	int rc;
 
-	if (unfiltered_merge(merger->meeting, count, &merger->arena, &merged, err) != 0)
+	if (unfiltered_merge_transient(merger->meeting, count, &merger->arena, &merged, err) != 0)
 		return -1;
 	if (unfiltered_purge(merged, merger->now_seconds, merger->gc_before,
 		compaction_max_purgeable, merger, &merger->arena, &purged, err) != 0)

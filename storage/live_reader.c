@@ -17,6 +17,7 @@ live_reader_init(struct live_reader *reader, const struct read_command *command,
 	    .arena = arena,
 	    .rows_left = command->row_limit,
 	};
+	arena_init(&reader->scratch, 4096); /* takes nothing before it is used */
 }
 
 static int
@@ -103,18 +104,23 @@ static int
 live_reader_next_row(struct live_reader *reader, struct live_row *out, struct error *err)
 {
 	const struct read_command *command = reader->command;
+	struct arena *arena = reader->arena;
 	struct unfiltered unfiltered;
 	int rc;
 
 	if (reader->partition_rows_left == 0)
 		return 0;
+	if (command->is_transient)
+		arena = &reader->scratch;
 	while ((rc = unfiltered_iterator_next(reader->partition, &unfiltered, err)) > 0) {
 		uint32_t tombstones = 1;
 		bool is_live = false;
 
+		if (command->is_transient)
+			arena_reset(arena);
 		if (unfiltered.kind == UNFILTERED_ROW &&
-		    row_live_view(&unfiltered.row, command->now_seconds, reader->arena,
-			&reader->row, &is_live, &tombstones, err) != 0)
+		    row_live_view(&unfiltered.row, command->now_seconds, arena, &reader->row,
+			&is_live, &tombstones, err) != 0)
 			return -1;
 		if (live_reader_count_tombstones(reader, tombstones, err) != 0)
 			return -1;
@@ -190,4 +196,5 @@ live_reader_fini(struct live_reader *reader)
 	reader->partition = NULL;
 	partition_iterator_close(reader->source);
 	reader->source = NULL;
+	arena_fini(&reader->scratch);
 }

@@ -40,7 +40,8 @@ memtable_apply(struct memtable *memtable, const struct partition_update *update,
 
 /*
  * One partition: 0 and *out, NULL when it is not here. Honours slices, order, wanted columns and
- * after_position; not limits and filters. Rows point into the memtable: the caller holds a
+ * after_position; not limits and filters. With is_transient, and in a flush, what next() gave is valid until the
+ * second next() after it. Rows point into the memtable: the caller holds a
  * reference until the iterator is closed and the rows are done with. A reader sees every update that was applied
  * before memtable_read() began, and of later ones any prefix.
  */

@@ -20,8 +20,19 @@ struct memtable_reading {
 	const uint64_t *wanted_statics;
 	struct arena *arena; /* of what next() returns */
 	struct arena *static_arena; /* of the static row */
-	bool is_flush; /* arena is ours: forget the last row at each step */
+	struct arena *turns; /* NULL, or two that `arena` takes turns in, a step each */
 };
+
+/* A step: with turns, what was given two steps ago is forgotten. */
+static inline void
+memtable_reading_step(struct memtable_reading *reading)
+{
+	if (reading->turns == NULL)
+		return;
+	reading->arena =
+	    reading->arena == &reading->turns[0] ? &reading->turns[1] : &reading->turns[0];
+	arena_reset(reading->arena);
+}
 
 struct memtable_lone_iterator {
 	struct unfiltered_iterator base;
@@ -129,8 +140,7 @@ memtable_lone_next(struct unfiltered_iterator *iterator, struct unfiltered *out,
 	if (blob == NULL)
 		return 0;
 	lone->blob = NULL;
-	if (lone->reading.is_flush)
-		arena_reset(lone->reading.arena);
+	memtable_reading_step(&lone->reading);
 	out->kind = UNFILTERED_ROW;
 	if (memtable_read_row(&lone->reading, blob, false, &out->row, err) != 0)
 		return -1;
@@ -385,7 +395,11 @@ memtable_rows_take(
 	if (memtable_read_cover(
 		&iterator->reading, &out->row, active, iterator->reading.arena, err) != 0)
 		return -1;
-	return !row_is_empty(&out->row);
+	if (!row_is_empty(&out->row))
+		return 1;
+	if (iterator->reading.turns != NULL)
+		arena_reset(iterator->reading.arena); /* nobody has seen it */
+	return 0;
 }
 
 static int
@@ -394,8 +408,7 @@ memtable_rows_next(struct unfiltered_iterator *base, struct unfiltered *out, str
 	struct memtable_rows_iterator *iterator = (struct memtable_rows_iterator *)base;
 	int rc;
 
-	if (iterator->reading.is_flush)
-		arena_reset(iterator->reading.arena);
+	memtable_reading_step(&iterator->reading);
 	for (;;) {
 		struct slice limit;
 
@@ -629,7 +642,7 @@ struct memtable_scan {
 	struct memtable_reading reading;
 	struct slice after; /* of the first partition only: the one with first_key */
 	struct slice first_key;
-	struct arena rows, statics; /* a flush's own */
+	struct arena turns[2], statics; /* of a flush or a transient read */
 
 	/* Where the scan goes on: entries after (prefix, key), or from it on. */
 	uint32_t shard;
@@ -731,7 +744,7 @@ memtable_scan_next(
 		scan->reading.after = slice_null;
 		if (!slice_is_null(scan->after) && slice_equal(key, scan->first_key))
 			scan->reading.after = scan->after;
-		if (scan->reading.is_flush)
+		if (scan->reading.turns != NULL)
 			arena_reset(&scan->statics);
 		if (scan->memtable->has_clustering)
 			return memtable_scan_open_rows(scan, place, out, err) == 0 ? 1 : -1;
@@ -749,7 +762,8 @@ memtable_scan_close(struct partition_iterator *base)
 {
 	struct memtable_scan *scan = (struct memtable_scan *)base;
 
-	arena_fini(&scan->rows);
+	arena_fini(&scan->turns[0]);
+	arena_fini(&scan->turns[1]);
 	arena_fini(&scan->statics);
 }
 
@@ -772,7 +786,8 @@ memtable_scan_new(struct memtable *memtable, const struct table_metadata *table,
 	scan->memtable = memtable;
 	scan->table = table;
 	scan->after = scan->first_key = slice_null;
-	arena_init(&scan->rows, 64 * 1024);
+	arena_init(&scan->turns[0], 8 * 1024);
+	arena_init(&scan->turns[1], 8 * 1024);
 	arena_init(&scan->statics, 4096);
 	scan->shard = 0;
 	scan->prefix = 0;
@@ -816,6 +831,11 @@ memtable_scan(struct memtable *memtable, const struct read_command *command, str
 	if (scan == NULL ||
 	    memtable_reading_init(&scan->reading, memtable, command, arena, err) != 0)
 		return -1;
+	if (command->is_transient) {
+		scan->reading.arena = &scan->turns[0];
+		scan->reading.static_arena = &scan->statics;
+		scan->reading.turns = scan->turns;
+	}
 	scan->after = command->after_position;
 	scan->first_key = command->range.start_key;
 	memtable_scan_set_range(scan, &command->range);
@@ -833,9 +853,9 @@ memtable_flush_iterator(struct memtable *memtable, struct arena *arena,
 		return -1;
 	scan->reading = (struct memtable_reading){
 	    .codec = &memtable->codec,
-	    .arena = &scan->rows,
+	    .arena = &scan->turns[0],
 	    .static_arena = &scan->statics,
-	    .is_flush = true,
+	    .turns = scan->turns,
 	};
 	*out = &scan->base;
 	return 0;

@@ -25,7 +25,12 @@ struct merge_source {
 
 struct merge {
 	struct unfiltered_iterator base;
-	struct arena *arena;
+	struct arena *arena; /* of the merge itself and its static row */
+	/* Rows that are put together here come from the first of two arenas that take turns, so that what
+	 * was given stays for one more call; or from `arena`, when rows need not be forgotten. */
+	struct arena *output;
+	struct arena *turns; /* two of them, or NULL */
+	bool owns_turns;
 	struct deletion open; /* the merged stream's open range, DELETION_LIVE: none */
 	size_t count;
 	const struct row **versions; /* room for count */
@@ -170,11 +175,16 @@ merge_next(struct unfiltered_iterator *iterator, struct unfiltered *out, struct 
 {
 	struct merge *merge = (struct merge *)iterator;
 
+	if (merge->turns != NULL)
+		merge->output =
+		    merge->output == &merge->turns[0] ? &merge->turns[1] : &merge->turns[0];
 	for (;;) {
 		const struct unfiltered *first = NULL;
 		struct slice least;
 		size_t rows = 0;
 
+		if (merge->turns != NULL)
+			arena_reset(merge->output);
 		if (merge_find_least(merge, &least, err) != 0)
 			return -1;
 		if (slice_is_null(least))
@@ -197,7 +207,7 @@ merge_next(struct unfiltered_iterator *iterator, struct unfiltered *out, struct 
 			continue;
 		}
 		out->kind = UNFILTERED_ROW;
-		if (row_merge(merge->versions, rows, merge_active(merge), merge->arena, &out->row,
+		if (row_merge(merge->versions, rows, merge_active(merge), merge->output, &out->row,
 			err) != 0)
 			return -1;
 		if (!row_is_empty(&out->row))
@@ -213,6 +223,11 @@ merge_close(struct unfiltered_iterator *iterator)
 	for (size_t i = 0; i < merge->count; i++) {
 		unfiltered_iterator_close(merge->sources[i].iterator);
 		merge->sources[i].iterator = NULL;
+	}
+	if (merge->owns_turns) {
+		arena_fini(&merge->turns[0]);
+		arena_fini(&merge->turns[1]);
+		merge->owns_turns = false;
 	}
 }
 
@@ -242,16 +257,12 @@ merge_heads(struct merge *merge, struct error *err)
 	return 0;
 }
 
-int
-unfiltered_merge(struct unfiltered_iterator **sources, size_t count, struct arena *arena,
-    struct unfiltered_iterator **out, struct error *err)
+static int
+merge_open(struct unfiltered_iterator **sources, size_t count, struct arena *arena,
+    struct arena *turns, struct merge **out, struct error *err)
 {
 	struct merge *merge = NULL;
 
-	if (count == 1) {
-		*out = sources[0];
-		return 0;
-	}
 	if (count != 0)
 		merge = arena_alloc(arena, sizeof(*merge) + count * sizeof(merge->sources[0]));
 	if (merge != NULL)
@@ -271,6 +282,9 @@ unfiltered_merge(struct unfiltered_iterator **sources, size_t count, struct aren
 	    .is_reversed = sources[0]->is_reversed,
 	};
 	merge->arena = arena;
+	merge->output = turns != NULL ? &turns[0] : arena;
+	merge->turns = turns;
+	merge->owns_turns = false;
 	merge->open = DELETION_LIVE;
 	merge->count = count;
 	for (size_t i = 0; i < count; i++) {
@@ -285,6 +299,50 @@ unfiltered_merge(struct unfiltered_iterator **sources, size_t count, struct aren
 		merge_close(&merge->base);
 		return -1;
 	}
+	*out = merge;
+	return 0;
+}
+
+int
+unfiltered_merge(struct unfiltered_iterator **sources, size_t count, struct arena *arena,
+    struct unfiltered_iterator **out, struct error *err)
+{
+	struct merge *merge;
+
+	if (count == 1) {
+		*out = sources[0];
+		return 0;
+	}
+	if (merge_open(sources, count, arena, NULL, &merge, err) != 0)
+		return -1;
+	*out = &merge->base;
+	return 0;
+}
+
+enum { MERGE_TURN_BLOCK = 16 * 1024 };
+
+int
+unfiltered_merge_transient(struct unfiltered_iterator **sources, size_t count, struct arena *arena,
+    struct unfiltered_iterator **out, struct error *err)
+{
+	struct arena *turns;
+	struct merge *merge;
+
+	if (count == 1) {
+		*out = sources[0];
+		return 0;
+	}
+	turns = arena_alloc(arena, 2 * sizeof(*turns));
+	if (turns == NULL) {
+		for (size_t i = 0; i < count; i++)
+			unfiltered_iterator_close(sources[i]);
+		return error_set(err, ERROR_NO_MEMORY, "no memory to merge %zu sources", count);
+	}
+	arena_init(&turns[0], MERGE_TURN_BLOCK);
+	arena_init(&turns[1], MERGE_TURN_BLOCK);
+	if (merge_open(sources, count, arena, turns, &merge, err) != 0)
+		return -1; /* nothing was taken from the turns yet */
+	merge->owns_turns = true;
 	*out = &merge->base;
 	return 0;
 }
@@ -299,7 +357,9 @@ struct partition_source {
 
 struct partition_merge {
 	struct partition_iterator base;
-	struct arena *arena;
+	struct arena *arena; /* the caller's, or &own: emptied with each partition */
+	bool is_transient;
+	struct arena own, turns[2]; /* when is_transient */
 	size_t count;
 	struct unfiltered_iterator **equal; /* room for count */
 	struct partition_source sources[];
@@ -319,6 +379,7 @@ partition_merge_next(
 {
 	struct partition_merge *merge = (struct partition_merge *)iterator;
 	struct unfiltered_iterator *least = NULL;
+	struct merge *merged;
 	size_t equal = 0;
 
 	for (size_t i = 0; i < merge->count; i++) {
@@ -348,7 +409,17 @@ partition_merge_next(
 			source->head = NULL; /* handed on to the caller, inside the merge */
 		}
 	}
-	return unfiltered_merge(merge->equal, equal, merge->arena, out, err) == 0 ? 1 : -1;
+	if (equal == 1) {
+		*out = merge->equal[0];
+		return 1;
+	}
+	if (merge->is_transient)
+		arena_reset(&merge->own); /* the partition before is closed */
+	if (merge_open(merge->equal, equal, merge->arena, merge->is_transient ? merge->turns : NULL,
+		&merged, err) != 0)
+		return -1;
+	*out = &merged->base;
+	return 1;
 }
 
 static void
@@ -361,6 +432,11 @@ partition_merge_close(struct partition_iterator *iterator)
 		partition_iterator_close(merge->sources[i].iterator);
 	}
 	merge->count = 0;
+	if (merge->is_transient) {
+		arena_fini(&merge->own);
+		arena_fini(&merge->turns[0]);
+		arena_fini(&merge->turns[1]);
+	}
 }
 
 static const struct partition_iterator_ops partition_merge_ops = {
@@ -368,9 +444,9 @@ static const struct partition_iterator_ops partition_merge_ops = {
     partition_merge_close,
 };
 
-int
-partition_merge(struct partition_iterator **sources, size_t count, struct arena *arena,
-    struct partition_iterator **out, struct error *err)
+static int
+partition_merge_open(struct partition_iterator **sources, size_t count, bool is_transient,
+    struct arena *arena, struct partition_iterator **out, struct error *err)
 {
 	struct partition_merge *merge;
 
@@ -388,9 +464,30 @@ partition_merge(struct partition_iterator **sources, size_t count, struct arena 
 	}
 	merge->base.ops = &partition_merge_ops;
 	merge->arena = arena;
+	merge->is_transient = is_transient;
+	if (is_transient) {
+		arena_init(&merge->own, MERGE_TURN_BLOCK);
+		arena_init(&merge->turns[0], MERGE_TURN_BLOCK);
+		arena_init(&merge->turns[1], MERGE_TURN_BLOCK);
+		merge->arena = &merge->own;
+	}
 	merge->count = count;
 	for (size_t i = 0; i < count; i++)
 		merge->sources[i] = (struct partition_source){sources[i], NULL, false};
 	*out = &merge->base;
 	return 0;
+}
+
+int
+partition_merge(struct partition_iterator **sources, size_t count, struct arena *arena,
+    struct partition_iterator **out, struct error *err)
+{
+	return partition_merge_open(sources, count, false, arena, out, err);
+}
+
+int
+partition_merge_transient(struct partition_iterator **sources, size_t count, struct arena *arena,
+    struct partition_iterator **out, struct error *err)
+{
+	return partition_merge_open(sources, count, true, arena, out, err);
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "storage/merge.h"
 
+enum { PURGE_TURN_BLOCK = 16 * 1024 };
+
 struct purge {
 	struct unfiltered_iterator base;
 	struct unfiltered_iterator *source; /* owned */
+	struct arena turns[2]; /* of the rows that next() makes, one a call */
 	struct arena *arena;
 	int64_t now_seconds;
 	int32_t gc_before;
@@ -121,7 +124,9 @@ purge_next(struct unfiltered_iterator *iterator, struct unfiltered *out, struct 
 	struct purge *purge = (struct purge *)iterator;
 	int rc;
 
+	purge->arena = purge->arena == &purge->turns[0] ? &purge->turns[1] : &purge->turns[0];
 	while ((rc = unfiltered_iterator_next(purge->source, out, err)) > 0) {
+		arena_reset(purge->arena);
 		if (out->kind == UNFILTERED_MARKER) {
 			if (purge_marker(purge, &out->marker))
 				return 1;
@@ -142,6 +147,8 @@ purge_close(struct unfiltered_iterator *iterator)
 
 	unfiltered_iterator_close(purge->source);
 	purge->source = NULL;
+	arena_fini(&purge->turns[0]);
+	arena_fini(&purge->turns[1]);
 }
 
 static const struct unfiltered_iterator_ops purge_ops = {purge_next, purge_close};
@@ -167,6 +174,8 @@ unfiltered_purge(struct unfiltered_iterator *source, int64_t now_seconds, int32_
 	    .argument = argument,
 	};
 	purge->base.ops = &purge_ops;
+	arena_init(&purge->turns[0], PURGE_TURN_BLOCK);
+	arena_init(&purge->turns[1], PURGE_TURN_BLOCK);
 	if (purge_deletion(purge, purge->base.partition_deletion))
 		purge->base.partition_deletion = DELETION_LIVE;
 	if (purge->base.has_static_row) {

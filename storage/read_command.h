@@ -68,6 +68,11 @@ struct read_command {
 	uint32_t row_limit;           /* live rows that matter, READ_LIMIT_NONE: no limit */
 	uint32_t per_partition_limit;
 	int64_t now_seconds;
+	/*
+	 * Rows are not needed beyond the next live_reader_next() (a range only): memory then stays bounded
+	 * however many rows the filters drop.
+	 */
+	bool is_transient;
 };
 
 /* Does the live row (with its partition key and static row) pass all filters? 1, 0, or -1 on error. */

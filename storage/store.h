@@ -143,6 +143,7 @@ struct live_reader {
 	uint64_t tombstones; /* seen so far */
 	uint64_t rows; /* yielded so far */
 	uint32_t tombstone_failure_threshold; /* 0: none; over it: ERROR_READ_FAILURE reason 1 */
+	struct arena scratch; /* owned; rows of a transient read that are put together here */
 };
 /* Takes ownership of source. */
 void live_reader_init(struct live_reader *reader, const struct read_command *command,

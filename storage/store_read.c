@@ -115,8 +115,9 @@ store_read_range(struct store_read_iterator *read, const struct read_command *co
 			count++;
 	}
 	for (uint32_t i = 0; i < view->sstable_count && rc == 0; i++) {
-		rc = sstable_scan(
-		    view->sstables[i], command, command->table, 0, arena, &sources[count], err);
+		rc = sstable_scan(view->sstables[i], command, command->table,
+		    command->is_transient ? SSTABLE_SCAN_TRANSIENT : 0, arena, &sources[count],
+		    err);
 		if (rc == 0 && sources[count] != NULL)
 			count++;
 	}
@@ -125,6 +126,8 @@ store_read_range(struct store_read_iterator *read, const struct read_command *co
 			partition_iterator_close(sources[i]);
 		return -1;
 	}
+	if (command->is_transient)
+		return partition_merge_transient(sources, count, arena, &read->partitions, err);
 	return partition_merge(sources, count, arena, &read->partitions, err);
 }
 

@@ -100,9 +100,20 @@ int partition_merge(struct partition_iterator **sources, size_t count, struct ar
     struct partition_iterator **out, struct error *err);
 
 /*
+ * The same in bounded memory, for compactions and long scans: what next() of a partition gave is valid until
+ * the second next() call after it, the partition's key, deletion and static row until it is closed. The
+ * sources must promise no more either (SSTABLE_SCAN_TRANSIENT, read_command.is_transient).
+ */
+int unfiltered_merge_transient(struct unfiltered_iterator **sources, size_t count,
+    struct arena *arena, struct unfiltered_iterator **out, struct error *err);
+int partition_merge_transient(struct partition_iterator **sources, size_t count,
+    struct arena *arena, struct partition_iterator **out, struct error *err);
+
+/*
  * Drop what may be forgotten (PurgeFunction): tombstones with local deletion time before
  * `gc_before` and timestamp below what `max_purgeable(argument, key, token)` says. Expired cells
- * become tombstones first. For compaction. Takes ownership of source.
+ * become tombstones first. For compaction: what next() gave is valid until the second next() after it, at
+ * most. Takes ownership of source.
  */
 typedef int64_t (*max_purgeable_fn)(void *argument, struct slice key, int64_t token);
 int unfiltered_purge(struct unfiltered_iterator *source, int64_t now_seconds, int32_t gc_before,

@@ -126,10 +126,38 @@ test_read_limited(const struct read_command *command, uint32_t failure_threshold
 	return result;
 }
 
+/* The same is seen in bounded memory, here of a merge of the memtable with itself. */
+static void
+test_read_transient(const struct read_command *command, const struct test_seen *expected)
+{
+	struct read_command transient = *command;
+	struct partition_iterator *sources[2], *source;
+	struct live_reader reader;
+	struct live_row row;
+	int results = 0, sum = 0;
+
+	transient.is_transient = true;
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(memtable_scan(memtable, &transient, &arena, &sources[i], &err), 0);
+	ck_assert_int_eq(partition_merge_transient(sources, 2, &arena, &source, &err), 0);
+	live_reader_init(&reader, &transient, source, &arena);
+	while (live_reader_next(&reader, &row, &err) == 1) {
+		results++;
+		if (row.row != NULL)
+			sum += (int)load_u32(row.row->cells[0].value.data);
+	}
+	live_reader_fini(&reader);
+	ck_assert_int_eq(results, expected->rows + expected->statics_alone);
+	ck_assert_int_eq(sum, expected->sum);
+}
+
 static struct test_seen
 test_read(const struct read_command *command)
 {
-	return test_read_limited(command, 0, 0);
+	struct test_seen seen = test_read_limited(command, 0, 0);
+
+	test_read_transient(command, &seen);
+	return seen;
 }
 
 START_TEST(test_all_live_rows_and_lonely_statics_come)

@@ -75,8 +75,14 @@ test_merge_sources(struct test_sources *sources, struct facts *facts, struct ran
 			group[taken++] = iterators[pick];
 			iterators[pick] = iterators[--count];
 		}
-		ck_assert_int_eq(
-		    unfiltered_merge(group, taken, &facts->arena, &iterators[count], &err), 0);
+		if (random_below(random, 2) == 0)
+			ck_assert_int_eq(
+			    unfiltered_merge(group, taken, &facts->arena, &iterators[count], &err),
+			    0);
+		else
+			ck_assert_int_eq(unfiltered_merge_transient(
+					     group, taken, &facts->arena, &iterators[count], &err),
+			    0);
 		count++;
 	}
 	return count == 1 ? iterators[0] : NULL;
