@@ -722,6 +722,9 @@ select_read(struct select_run *run)
 
 	atomic_store(&run->handover, 0);
 	run->command.row_limit = select_chunk_limit(run);
+	/* A row is put into the answer before the next is asked for; the many that a filter drops must not
+	 * pile up. */
+	run->command.is_transient = run->is_range && run->command.filter_count != 0;
 	run->command.per_partition_limit =
 	    run->plan->is_grouped || run->left_in_partition != run->per_partition
 	    ? READ_LIMIT_NONE
