@@ -94,7 +94,7 @@ schema_apply(struct executor *executor, const struct schema_transformation *tran
 	schema = transformation->after == NULL
 	    ? schema_without_keyspace(transformation->schema, transformation->name)
 	    : schema_with_keyspace(transformation->schema, transformation->after);
-	rc = schema_tables_save(executor, transformation->before, transformation->after, err);
+	rc = schema_tables_save(executor, transformation->before, transformation->after, true, err);
 	if (rc == 0)
 		rc = schema_put(executor, schema, err);
 	if (rc == 0) {
@@ -204,7 +204,8 @@ schema_change_execute(struct execution *execution)
 
 /* ---- Start --------------------------------------------------------------------------------- */
 
-/* Cassandra's own tools and drivers read the system keyspaces' tables out of system_schema too. */
+/* Cassandra's own tools and drivers read the system keyspaces' tables out of system_schema too. Our own
+ * start does not, so these rows need no flush: what a crash loses is written again. */
 static int
 schema_save_system(struct executor *executor, const struct schema *schema, struct error *err)
 {
@@ -216,7 +217,7 @@ schema_save_system(struct executor *executor, const struct schema *schema, struc
 			continue;
 		if (schema_tables_has_keyspace(executor, keyspace->name, &is_there, err) != 0)
 			return -1;
-		if (!is_there && schema_tables_save(executor, NULL, keyspace, err) != 0)
+		if (!is_there && schema_tables_save(executor, NULL, keyspace, false, err) != 0)
 			return -1;
 	}
 	return 0;

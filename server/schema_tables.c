@@ -386,7 +386,7 @@ schema_write_changes(struct schema_writer *writer, const struct keyspace_metadat
 
 int
 schema_tables_save(struct executor *executor, const struct keyspace_metadata *before,
-    const struct keyspace_metadata *after, struct error *err)
+    const struct keyspace_metadata *after, bool is_flushed, struct error *err)
 {
 	static const struct {
 		unsigned touched;
@@ -400,7 +400,7 @@ schema_tables_save(struct executor *executor, const struct keyspace_metadata *be
 	arena_init(&writer.arena, SCHEMA_ARENA_BLOCK);
 	rc = schema_write_changes(&writer, before, after, err);
 	/* The schema is read before the commit log is replayed, so it must lie in SSTables. */
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && rc == 0; i++) {
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && rc == 0 && is_flushed; i++) {
 		if ((writer.touched & tables[i].touched) != 0)
 			rc = internal_flush(executor, "system_schema", tables[i].table, err);
 	}
