@@ -264,6 +264,7 @@ parser_selection_literal(struct parser *p, struct ast_selector **out)
 
 	if (selector == NULL)
 		return -1;
+	parser_peek(p, 3); /* as for columns */
 	*out = selector;
 	if (type == TOKEN_QMARK || type == TOKEN_COLON)
 		return parser_marker(p, &selector->term);
@@ -365,6 +366,7 @@ parser_selection_parentheses(struct parser *p, struct ast_selector **out)
 
 	if (selector == NULL)
 		return -1;
+	parser_peek(p, 3); /* as for columns */
 	*out = selector;
 	if (next == TOKEN_STRING || next == K_SET || parser_is_ident(next)) {
 		mark = parser_speculate(p);

@@ -347,8 +347,9 @@ parser_function_call(struct parser *p, struct ast_term **out)
 		return parser_no_viable(p, 2);
 	/* Whether there are arguments is decided before the name is taken. */
 	first = parser_peek(p, 2) == TOKEN_DOT ? 5 : 3;
-	if (first == 5 && parser_is_function_word(parser_peek(p, 3)) &&
-	    parser_peek(p, 4) != TOKEN_OPEN)
+	if (first == 5 && !parser_is_function_word(parser_peek(p, 3)))
+		return parser_no_viable(p, 3);
+	if (first == 5 && parser_peek(p, 4) != TOKEN_OPEN)
 		return parser_no_viable(p, 4);
 	if (parser_peek(p, first - 1) == TOKEN_OPEN && parser_peek(p, first) != TOKEN_CLOSE &&
 	    !parser_is_term_start(parser_peek(p, first)))
