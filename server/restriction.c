@@ -56,14 +56,20 @@ restriction_names(struct restriction_builder *builder, const struct column_metad
 /* ---- From a relation to a restriction ------------------------------------------------------ */
 
 static int
-restriction_set_slice(
-    struct restriction *restriction, enum ast_operator operator, const struct term * value)
+restriction_set_slice(struct restriction_builder *builder, struct restriction *restriction,
+    enum ast_operator operator, const struct term * value, struct error *err)
 {
 	int bound = operator== AST_GT || operator== AST_GTE ? BOUND_START : BOUND_END;
+	struct restriction *relation = arena_alloc(builder->preparation->arena, sizeof(*relation));
 
+	if (relation == NULL)
+		return restriction_no_memory(err);
 	restriction->kind = RESTRICTION_SLICE;
 	restriction->bounds[bound] = value;
 	restriction->is_inclusive[bound] = operator== AST_GTE || operator== AST_LTE;
+	/* Others may be merged into the restriction; the bound stays the relation's. */
+	*relation = *restriction;
+	restriction->bound_of[bound] = relation;
 	return 0;
 }
 
@@ -131,7 +137,7 @@ restriction_prepare_operand(struct restriction_builder *builder,
 	default:
 		if (restriction_prepare_value(builder, relation->value, receiver, &value, err) != 0)
 			return -1;
-		return restriction_set_slice(restriction, relation->operator, value);
+		return restriction_set_slice(builder, restriction, relation->operator, value, err);
 	}
 }
 
@@ -148,7 +154,8 @@ restriction_merge(struct restriction_builder *builder, struct restriction **slot
 		return 0;
 	}
 	names = restriction_names(builder, other->columns, other->column_count);
-	if (restriction->is_multi != other->is_multi)
+	if (restriction->is_multi != other->is_multi &&
+	    (restriction->kind != RESTRICTION_SLICE || other->kind != RESTRICTION_SLICE))
 		return error_set(err, ERROR_INVALID,
 		    "Mixing single column relations and multi column relations on clustering "
 		    "columns is not allowed");
@@ -170,7 +177,13 @@ restriction_merge(struct restriction_builder *builder, struct restriction **slot
 		if (other->bounds[bound] != NULL) {
 			restriction->bounds[bound] = other->bounds[bound];
 			restriction->is_inclusive[bound] = other->is_inclusive[bound];
+			restriction->bound_of[bound] = other->bound_of[bound];
 		}
+	}
+	/* The wider relation says how many columns the slice takes. */
+	if (other->column_count > restriction->column_count) {
+		restriction->columns = other->columns;
+		restriction->column_count = other->column_count;
 	}
 	return 0;
 }
@@ -400,11 +413,19 @@ restriction_add_token(
 
 	if (restriction == NULL)
 		return -1;
+	if (count > table->partition_key_count)
+		return error_set(err, ERROR_INVALID,
+		    "The token() function must contains only partition key components");
 	for (uint32_t i = 0; i < count; i++) {
 		restriction->columns[i] =
 		    prepare_column(table, ast_slice(relation->columns.items[i].text), err);
 		if (restriction->columns[i] == NULL)
 			return -1;
+		if (restriction->columns[i]->kind != COLUMN_PARTITION_KEY)
+			return error_set(err, ERROR_INVALID,
+			    "The token() function must be applied to all partition key components "
+			    "or "
+			    "none of them");
 		if (restriction->columns[i]->kind != COLUMN_PARTITION_KEY ||
 		    restriction->columns[i]->position != i)
 			is_key_order = false;
@@ -431,6 +452,32 @@ restriction_add_token(
 	return restriction_merge(builder, &out->token, restriction, err);
 }
 
+/* Literals must have as many values as there are columns. */
+static int
+restriction_check_arity(struct restriction_builder *builder, const struct ast_relation *relation,
+    uint32_t columns, struct error *err)
+{
+	size_t count = relation->value != NULL ? 1 : relation->in_values.count;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct ast_term *term =
+		    relation->value != NULL ? relation->value : relation->in_values.items[i];
+		struct buffer text;
+		int rc;
+
+		if (term->kind != AST_TERM_TUPLE || term->terms.count == columns)
+			continue;
+		buffer_init(&text);
+		ast_term_text(builder->preparation->statement, term, &text);
+		rc = error_set(err, ERROR_INVALID,
+		    "Expected %u elements in value tuple, but got %zu: %.*s", columns,
+		    term->terms.count, (int)text.size, (const char *)text.data);
+		buffer_fini(&text);
+		return rc;
+	}
+	return 0;
+}
+
 static int
 restriction_add_tuple(
     struct restriction_builder *builder, const struct ast_relation *relation, struct error *err)
@@ -444,6 +491,8 @@ restriction_add_tuple(
 
 	if (restriction == NULL || types == NULL)
 		return restriction_no_memory(err);
+	if (restriction_check_arity(builder, relation, count, err) != 0)
+		return -1;
 	restriction->is_multi = true;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct column_metadata *column =
@@ -596,8 +645,7 @@ restriction_check_modified_key(struct restriction_builder *builder, struct error
 		else if (out->partition[i]->kind == RESTRICTION_SLICE)
 			return error_set(err, ERROR_INVALID,
 			    "Only EQ and IN relation are supported on the partition key (unless "
-			    "you "
-			    "use the token() function) for %s statements",
+			    "you use the token() function) for %s statements",
 			    builder->options->use == RESTRICTIONS_DELETE ? "DELETE" : "UPDATE");
 	}
 	if (missing_count > 0)
@@ -626,21 +674,23 @@ restriction_check_partition(struct restriction_builder *builder, struct error *e
 		has_slice = has_slice || restriction->kind == RESTRICTION_SLICE;
 		has_in = has_in || restriction->kind == RESTRICTION_IN;
 	}
+	out->has_key_in = has_in;
 	if (builder->options->use != RESTRICTIONS_SELECT)
 		return restriction_check_modified_key(builder, err);
 	if (out->token != NULL) {
 		out->is_simple_key = false;
-		if (restricted > 0 && restricted < table->partition_key_count &&
-		    !builder->options->allow_filtering)
-			return error_set(err, ERROR_INVALID,
-			    "The token() function must be applied to all partition key components "
-			    "or none of them");
-		if (restricted > 0)
-			return error_set(err, ERROR_INVALID,
-			    "Columns \"%.*s\" cannot be restricted by both a normal relation and a "
-			    "token relation",
-			    (int)table->partition_key[0].name.size,
-			    table->partition_key[0].name.data);
+		/* Whole keys and a range of tokens: the keys whose token lies in it. */
+		if (restricted == table->partition_key_count && !has_slice) {
+			out->has_key_in = true;
+			return 0;
+		}
+		if (restricted > 0 && !builder->options->allow_filtering)
+			return error_set(err, ERROR_INVALID, RESTRICTION_FILTERING);
+		for (uint32_t i = 0; i < table->partition_key_count; i++) {
+			if (out->partition[i] != NULL)
+				restriction_to_filter(builder, out->partition[i]);
+		}
+		out->needs_filtering = restricted > 0;
 		out->is_key_range = true;
 		return 0;
 	}
@@ -651,18 +701,8 @@ restriction_check_partition(struct restriction_builder *builder, struct error *e
 	out->is_key_range = true;
 	if (restricted == 0)
 		return 0;
-	if (!builder->options->allow_filtering) {
-		if (restricted == table->partition_key_count || has_slice)
-			return error_set(err, ERROR_INVALID,
-			    has_slice
-				? "Only EQ and IN relation are supported on the partition key "
-				  "(unless you use the token() function or allow filtering)"
-				: RESTRICTION_FILTERING);
+	if (!builder->options->allow_filtering)
 		return error_set(err, ERROR_INVALID, RESTRICTION_FILTERING);
-	}
-	if (has_in)
-		return error_set(err, ERROR_INVALID,
-		    "IN restrictions are not supported when the query involves filtering");
 	out->needs_filtering = true;
 	for (uint32_t i = 0; i < table->partition_key_count; i++) {
 		if (out->partition[i] != NULL)
@@ -712,11 +752,6 @@ restriction_check_clustering(struct restriction_builder *builder, struct error *
 			continue;
 		restricted++;
 		out->has_clustering = true;
-		if (is_select && builder->options->is_distinct)
-			return error_set(err, ERROR_INVALID,
-			    "Cannot restrict clustering columns when selecting distinct partitions "
-			    "(%.*s)",
-			    (int)table->clustering[i].name.size, table->clustering[i].name.data);
 	}
 	for (uint32_t i = 0; i < table->clustering_count;) {
 		struct restriction *restriction = out->clustering[i];
@@ -766,6 +801,8 @@ restriction_check_clustering(struct restriction_builder *builder, struct error *
 	out->needs_filtering = true;
 done:
 	/* Slices over the whole ring read every partition: rows are filtered. */
+	if (is_select && builder->options->is_distinct && restricted > 0)
+		return 0; /* refused in its own words */
 	if (is_select && out->is_key_range && restricted > 0 && (out->token == NULL || true)) {
 		out->needs_filtering = true;
 	}

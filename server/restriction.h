@@ -27,6 +27,9 @@ struct restriction {
 	const struct term *in_marker; /* IN ?; NULL unless so */
 	const struct term *bounds[2]; /* SLICE; by BOUND_*; NULL: open */
 	bool is_inclusive[2];
+	/* SLICE: the relation that gave the bound. (a, b) >= (1, 2) AND (a) < (3) is one restriction
+	 * on two columns whose end has one. */
+	const struct restriction *bound_of[2];
 	const struct type *tuple_type; /* is_multi */
 };
 

@@ -517,10 +517,17 @@ restriction_eval_bound(const struct restriction *restriction, int which,
     const struct term_context *context, struct slice *values, struct error *err)
 {
 	const struct term *term = restriction->bounds[which];
+	bool is_unset;
 
 	if (restriction->is_multi)
 		return restriction_eval_tuple(restriction, term, context, values, err);
-	return restriction_eval(term, restriction->columns[0], context, values, err);
+	/* Null is before every value, as Cassandra has it. */
+	if (term_eval(term, context, values, &is_unset, err) != 0)
+		return -1;
+	if (is_unset)
+		return error_set(err, ERROR_INVALID, "Invalid unset value for column %.*s",
+		    (int)restriction->columns[0]->name.size, restriction->columns[0]->name.data);
+	return 0;
 }
 
 /* One prefix, then a slice. */
@@ -542,7 +549,8 @@ restriction_slice_ranges(const struct restrictions *restrictions,
 		if (*ranges == NULL || halves[which] == NULL || values[which] == NULL)
 			return restriction_values_no_memory(err);
 		if (restriction->bounds[which] != NULL &&
-		    restriction_eval_bound(restriction, which, context, values[which], err) != 0)
+		    restriction_eval_bound(
+			restriction->bound_of[which], which, context, values[which], err) != 0)
 			return -1;
 	}
 	*count = 0;
@@ -565,8 +573,8 @@ restriction_slice_ranges(const struct restrictions *restrictions,
 				counts[which] = 1;
 				continue;
 			}
-			if (restriction_half(restrictions, restriction, which, prefix,
-				prefixes->width, values[which], context, halves[which],
+			if (restriction_half(restrictions, restriction->bound_of[which], which,
+				prefix, prefixes->width, values[which], context, halves[which],
 				&counts[which], err) != 0)
 				return -1;
 		}
@@ -620,6 +628,21 @@ restrictions_ranges(const struct restrictions *restrictions, const struct term_c
 
 /* ---- Filters ------------------------------------------------------------------------------- */
 
+static int
+restriction_eval_operand(const struct restriction_filter *filter,
+    const struct term_context *context, struct slice *out, struct error *err)
+{
+	bool is_unset;
+
+	if (term_eval(filter->value, context, out, &is_unset, err) != 0)
+		return -1;
+	if (is_unset || slice_is_null(*out))
+		return error_set(err, ERROR_INVALID, "Unsupported %s value for column %.*s",
+		    is_unset ? "unset" : "null", (int)filter->column->name.size,
+		    filter->column->name.data);
+	return 0;
+}
+
 int
 restrictions_filters(const struct restrictions *restrictions, const struct term_context *context,
     const struct filter_expression **filters, uint32_t *count, struct error *err)
@@ -650,7 +673,7 @@ restrictions_filters(const struct restrictions *restrictions, const struct term_
 			to->values = values;
 			continue;
 		}
-		if (restriction_eval(filter->value, filter->column, context, &to->value, err) != 0)
+		if (restriction_eval_operand(filter, context, &to->value, err) != 0)
 			return -1;
 		if (filter->key != NULL &&
 		    restriction_eval(filter->key, filter->column, context, &to->map_key, err) != 0)

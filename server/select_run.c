@@ -159,6 +159,34 @@ select_eval_slices(struct select_run *run, bool *is_empty, struct error *err)
 	return 0;
 }
 
+/* Whole keys and token(): the keys that lie in the range. */
+static int
+select_eval_keys_in_range(struct select_run *run, bool *is_empty, struct error *err)
+{
+	const struct restrictions *restrictions = &run->plan->restrictions;
+	struct token_range range;
+	uint32_t kept = 0;
+
+	if (restrictions_token_range(restrictions, &run->execution->terms, &range, is_empty, err) !=
+		0 ||
+	    restrictions_keys(
+		restrictions, &run->execution->terms, &run->keys, &run->key_count, err) != 0)
+		return -1;
+	for (uint32_t i = 0; i < run->key_count; i++) {
+		int64_t token = murmur3_token(run->keys[i]);
+
+		if (token < range.left || (token == range.left && !range.includes_left))
+			continue;
+		if (range.right != INT64_MIN &&
+		    (token > range.right || (token == range.right && range.excludes_right)))
+			continue;
+		run->keys[kept++] = run->keys[i];
+	}
+	run->key_count = kept;
+	*is_empty = *is_empty || kept == 0;
+	return 0;
+}
+
 static int
 select_eval_keys(struct select_run *run, bool *is_empty, struct error *err)
 {
@@ -171,6 +199,8 @@ select_eval_keys(struct select_run *run, bool *is_empty, struct error *err)
 		return restrictions_token_range(
 		    restrictions, &execution->terms, &run->command.range, is_empty, err);
 	}
+	if (restrictions->token != NULL)
+		return select_eval_keys_in_range(run, is_empty, err);
 	if (restrictions->is_simple_key) {
 		run->keys = arena_alloc(execution->arena, sizeof(*run->keys));
 		if (run->keys == NULL)
@@ -195,6 +225,12 @@ select_resume(struct select_run *run, struct slice bytes, struct error *err)
 		return -1;
 	run->left = state.left < run->left ? state.left : run->left;
 	run->left_in_partition = state.left_in_partition;
+	/* As if its last row had just been taken: rows of another partition begin a new share. */
+	buffer_put_slice(&run->last_key, state.key);
+	run->has_last = true;
+	run->is_partition_done = slice_is_null(state.position);
+	if (!run->is_partition_done)
+		buffer_put_slice(&run->last_position, state.position);
 	if (run->is_range) {
 		run->command.range.left = murmur3_token(state.key);
 		run->command.range.includes_left = true;
@@ -260,7 +296,7 @@ select_begin(struct select_run *run, bool *is_empty, struct error *err)
 	if (!*is_empty && !slice_is_null(options->paging_state) &&
 	    select_resume(run, options->paging_state, err) != 0)
 		return -1;
-	if (plan->selection.is_aggregate && !plan->is_grouped) {
+	if (plan->selection.is_aggregate || plan->is_grouped) {
 		if (run->is_range && execution->client != NULL)
 			execution_warn(execution, "Aggregation query used without partition key");
 		else if (run->key_count > 1)
@@ -401,6 +437,9 @@ select_group_row(struct select_run *run, const struct live_row *live,
 		if (run->left == 0 || run->left_in_page == 0)
 			return 1;
 	}
+	if (!run->has_group && run->has_last &&
+	    !slice_equal(buffer_slice(&run->last_key), live->key))
+		run->left_in_partition = run->per_partition;
 	if (!run->has_group) {
 		/* Rows of further groups of a partition that has had its share are passed over. */
 		if (run->left_in_partition == 0)
@@ -420,7 +459,8 @@ select_remember(struct select_run *run, const struct live_row *live)
 	buffer_clear(&run->last_key);
 	buffer_put_slice(&run->last_key, live->key);
 	buffer_clear(&run->last_position);
-	run->is_partition_done = live->row == NULL || run->plan->is_distinct;
+	run->is_partition_done =
+	    live->row == NULL || run->plan->is_distinct || run->table->clustering_count == 0;
 	if (!run->is_partition_done) {
 		if (slice_is_null(live->row->position))
 			position_encode(run->table, BOUND_CLUSTERING, live->row->clustering,
@@ -473,8 +513,10 @@ select_take_row(struct select_run *run, const struct live_row *live, struct erro
 
 	/* A partition of which only static columns are left is shown unless rows were asked for. */
 	if (live->row == NULL && plan->restrictions.has_clustering &&
-	    run->table->clustering_count > 0)
+	    run->table->clustering_count > 0) {
+		select_remember(run, live);
 		return 0;
+	}
 	if (live->is_new_partition || !run->has_last ||
 	    !slice_equal(buffer_slice(&run->last_key), live->key)) {
 		if (table_partition_key_split(run->table, live->key, run->key_components, err) != 0)
@@ -489,8 +531,12 @@ select_take_row(struct select_run *run, const struct live_row *live, struct erro
 			select_remember(run, live);
 		return rc;
 	}
-	if (run->left_in_partition == 0)
+	if (run->left_in_partition == 0) {
+		/* It has had its share: the next chunk begins behind the partition. */
+		select_remember(run, live);
+		run->is_partition_done = true;
 		return 0;
+	}
 	if (plan->is_sorted_after && run->key_count > 1) {
 		rc = select_put_sorted(run, &row, err);
 	} else {
@@ -612,6 +658,16 @@ select_warn_tombstones(struct select_run *run)
 	buffer_fini(&key);
 }
 
+/* Nothing can be left behind the last row: the last key's partition is done with. */
+static bool
+select_is_exhausted(const struct select_run *run)
+{
+	if (run->is_range || run->key_count == 0 || run->plan->is_grouped)
+		return false;
+	return slice_equal(buffer_slice(&run->last_key), run->keys[run->key_count - 1]) &&
+	    (run->is_partition_done || run->left_in_partition == 0);
+}
+
 static void
 select_finish(struct select_run *run)
 {
@@ -632,7 +688,8 @@ select_finish(struct select_run *run)
 	if (run->sorted_count > 0)
 		select_put_all_sorted(run);
 	buffer_init(&state_bytes);
-	if (run->is_paged && run->left > 0 && run->left_in_page == 0 && run->has_last) {
+	if (run->is_paged && run->left > 0 && run->left_in_page == 0 && run->has_last &&
+	    !select_is_exhausted(run)) {
 		struct paging_state state = {.key = buffer_slice(&run->last_key),
 		    .position =
 			run->is_partition_done ? slice_null : buffer_slice(&run->last_position),

@@ -431,7 +431,7 @@ selector_prepare_time(struct preparation *preparation, const struct ast_selector
     struct selection *selection, const struct selector **out, struct error *err)
 {
 	const char *name = raw->kind == AST_SELECTOR_TTL ? "ttl"
-	    : raw->kind == AST_SELECTOR_WRITETIME        ? "writetime"
+	    : raw->kind == AST_SELECTOR_WRITETIME        ? "writeTime"
 	    : raw->kind == AST_SELECTOR_MAXWRITETIME     ? "maxwritetime"
 							 : "minwritetime";
 	const struct ast_selector *operand = raw->operand;
