@@ -90,13 +90,12 @@ memtable_read_row(const struct memtable_reading *reading, const struct memtable_
 
 /* Drop what the deletion covers. */
 static int
-memtable_read_cover(const struct memtable_reading *reading, struct row *row,
-    struct deletion deletion, struct arena *arena, struct error *err)
+memtable_read_cover(
+    struct row *row, struct deletion deletion, struct arena *arena, struct error *err)
 {
 	const struct row *version = row;
 	struct row covered;
 
-	(void)reading;
 	if (deletion_is_live(deletion))
 		return 0;
 	if (row_merge(&version, 1, deletion, arena, &covered, err) != 0)
@@ -149,8 +148,8 @@ memtable_lone_next(struct unfiltered_iterator *iterator, struct unfiltered *out,
 	    position_make(iterator->table, BOUND_CLUSTERING, NULL, 0, lone->reading.arena);
 	if (slice_is_null(out->row.position))
 		return memtable_read_no_memory(err);
-	if (memtable_read_cover(&lone->reading, &out->row, iterator->partition_deletion,
-		lone->reading.arena, err) != 0)
+	if (memtable_read_cover(
+		&out->row, iterator->partition_deletion, lone->reading.arena, err) != 0)
 		return -1;
 	if (row_is_empty(&out->row) ||
 	    !memtable_lone_is_selected(&lone->reading, out->row.position))
@@ -392,8 +391,7 @@ memtable_rows_take(
 	    0)
 		return -1;
 	out->row.position = memtable_entry_key(place->entry);
-	if (memtable_read_cover(
-		&iterator->reading, &out->row, active, iterator->reading.arena, err) != 0)
+	if (memtable_read_cover(&out->row, active, iterator->reading.arena, err) != 0)
 		return -1;
 	if (!row_is_empty(&out->row))
 		return 1;
@@ -486,8 +484,8 @@ memtable_rows_open_static(struct memtable_rows_iterator *iterator,
 	if (version == NULL || (reading->filter != NULL && !reading->filter->with_static))
 		return 0;
 	if (memtable_read_row(reading, &version->blob, true, &base->static_row, err) != 0 ||
-	    memtable_read_cover(reading, &base->static_row, base->partition_deletion,
-		reading->static_arena, err) != 0)
+	    memtable_read_cover(
+		&base->static_row, base->partition_deletion, reading->static_arena, err) != 0)
 		return -1;
 	base->has_static_row = !row_is_empty(&base->static_row);
 	return 0;

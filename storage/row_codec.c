@@ -220,7 +220,9 @@ row_groups_next(struct row_groups *groups)
 			column = groups->deletion->column;
 
 		groups->first = groups->cell;
-		while (groups->cell != groups->cell_end &&
+		if (!column->is_complex && groups->cell != groups->cell_end)
+			groups->cell++; /* it is this column's: the least of all, and alone */
+		while (column->is_complex && groups->cell != groups->cell_end &&
 		    (groups->cell->column == column ||
 			column_order(groups->cell->column, column) == 0))
 			groups->cell++;

@@ -7,6 +7,11 @@
  * "unfiltereds" (rows and range tombstone markers) in clustering order (or reversed). Memtables,
  * SSTables and merges of them all look like this. Pull based, one thread at a time, no callbacks.
  *
+ * What every stream promises: positions ascend (descend when reversed) and are set; markers are balanced,
+ * each closes what is open and the last one leaves nothing open; rows have lost what the stream's own
+ * deletions cover, and are never empty. Where slices were asked for, rows lie inside them, a marker may stand
+ * outside.
+ *
  * Lifetime: what next() returned stays valid until the iterator's arena is reset; iterators made for
  * one read all allocate from that read's arena and pin what they borrow from (memtable, SSTable
  * chunks) until close().

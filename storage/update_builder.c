@@ -62,7 +62,14 @@ update_builder_sort_cells(struct update_builder *builder, struct row *row, struc
 	uint32_t count = 0, i;
 
 	for (i = 1; i < row->cell_count; i++) {
-		if (cell_order(&row->cells[i - 1], &row->cells[i]) >= 0)
+		const struct cell *before = &row->cells[i - 1], *cell = &row->cells[i];
+
+		/* Columns of one array are in order by position. */
+		if (before->column->position < cell->column->position &&
+		    before->column + (cell->column->position - before->column->position) ==
+			cell->column)
+			continue;
+		if (cell_order(before, cell) >= 0)
 			break;
 	}
 	if (i >= row->cell_count)
