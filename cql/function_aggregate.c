@@ -93,10 +93,11 @@ aggregate_extreme_result(const struct function *function, const void *state, str
 
 /* ---- sum and avg of integers --------------------------------------------------------------- */
 
+/* Arenas align to 8 bytes, the compiler would count on 16. */
 struct aggregate_integer {
 	__int128 sum; /* 2^64 rows of the largest bigint would not fill it */
 	uint64_t count;
-};
+} __attribute__((packed, aligned(8)));
 
 static int
 aggregate_integer_add(const struct function *function, void *state, const struct slice *arguments,
