@@ -126,7 +126,8 @@ coordinator_write(struct coordinator *coordinator, struct coordinator_write *wri
 		state->writes[i] = (struct store_write){.mutation = &write->mutations[i],
 		    .is_durable = write->keyspace->durable_writes,
 		    .on_done = coordinator_write_one_done,
-		    .context = state};
+		    .context = state,
+		    .scratch = write->scratch};
 	/* After the last of them the request may be gone. */
 	{
 		struct store_write *writes = state->writes;

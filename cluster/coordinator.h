@@ -46,6 +46,7 @@ struct coordinator_write {
 	void (*on_done)(struct coordinator_write *write, const struct error *err);
 	void *context;
 	struct arena *arena; /* for the coordinator's own state; dies after on_done */
+	struct buffer *scratch; /* of the calling worker, used during the call only; may be NULL */
 	/* the coordinator's */
 	void *state;
 };

@@ -428,6 +428,8 @@ cas_write(struct cas *cas, struct error *err)
 	write->on_done = cas_written;
 	write->context = cas;
 	write->arena = execution->arena;
+	if (worker_is_current(execution->worker))
+		write->scratch = &execution->worker->scratch;
 	if (set.count == 0)
 		cas_written(write, NULL);
 	else

@@ -175,7 +175,7 @@ request_done(struct request *request, struct worker *worker)
 {
 	struct loop *loop = request->connection->loop;
 
-	if (worker == NULL || (worker->is_loop && worker != &loop->worker)) {
+	if (!worker_is_current(worker) || (worker->is_loop && worker != &loop->worker)) {
 		request->next_done = NULL;
 		loop_give(loop, request, request);
 		return;
@@ -594,6 +594,7 @@ loop_main(void *argument)
 	struct loop *loop = argument;
 	struct node *node = loop->node;
 
+	loop->worker.thread = pthread_self();
 	log_thread_name("Native-Transport-%u", loop->index + 1);
 	loop->now_ns = env_monotonic_ns(node->env);
 	while (!loop->is_stopping || loop->connections != NULL || loop->closed != NULL) {
@@ -672,6 +673,7 @@ loop_fini(struct loop *loop)
 		event_base_free(loop->base);
 	if (loop->wake_fd >= 0)
 		close(loop->wake_fd);
+	buffer_fini(&loop->worker.scratch);
 	lock_fini(&loop->lock);
 	memset(loop, 0, sizeof(*loop));
 	loop->wake_fd = -1;

@@ -609,6 +609,8 @@ execution_write(struct execution *execution, struct mutation *mutations, uint32_
 	write->on_done = execution_write_done;
 	write->context = execution;
 	write->arena = execution->arena;
+	if (worker_is_current(execution->worker))
+		write->scratch = &execution->worker->scratch;
 	coordinator_write(execution->executor->coordinator, write);
 }
 

@@ -399,6 +399,7 @@ stage_thread_main(void *argument)
 	struct stage_thread *thread = argument;
 	struct stage *stage = thread->worker.stage;
 
+	thread->worker.thread = pthread_self();
 	log_thread_name("%s-%u", stage->name, thread->worker.index + 1);
 	lock_take(&stage->lock);
 	stage->waking--;
@@ -516,7 +517,7 @@ stage_random(struct stage *stage)
 bool
 stage_sim_step(struct stage *stage)
 {
-	struct worker worker = {.stage = stage};
+	struct worker worker = {.stage = stage, .thread = pthread_self()};
 	struct task **link = &stage->first, *task;
 	struct stage_run run;
 	uint64_t start;
@@ -541,6 +542,7 @@ stage_sim_step(struct stage *stage)
 	stage_note_wait(stage, task, start);
 	run = stage_run_list(stage, &worker, task, 1, start, UINT64_MAX, true);
 	stage_flush(&worker);
+	buffer_fini(&worker.scratch);
 	stage->active = 0;
 	stage->completed += run.done;
 	stage->dropped += run.dropped;
@@ -627,6 +629,7 @@ stage_free(struct stage *stage)
 	while (stage->all != NULL) {
 		struct stage_thread *next = stage->all->next;
 
+		buffer_fini(&stage->all->worker.scratch);
 		free(stage->all);
 		stage->all = next;
 	}

@@ -15,6 +15,7 @@
  * Cost: one short critical section for a submitted list, one for a run of tasks, none for a task; one
  * futex wake at most for a list, and one for each further worker that the backlog needs.
  */
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,7 +36,17 @@ struct worker {
 	bool is_loop; /* a network loop that runs a stage's tasks in place */
 	void (*flush)(struct worker *worker);
 	void *batch;
+	pthread_t thread; /* whose worker this is */
+	struct buffer scratch; /* for what is encoded and handed on within one call */
 };
+
+/* Is this the worker of the calling thread? Completions may come on another one (a commit log's
+ * sync, a flush, later another node's answer); they must leave the batch and scratch alone. */
+static inline bool
+worker_is_current(const struct worker *worker)
+{
+	return worker != NULL && pthread_equal(worker->thread, pthread_self());
+}
 
 struct task {
 	struct task *next;

@@ -116,6 +116,7 @@ store_wait_for_memory(struct store *store, struct store_write *write, struct err
 		    (uint64_t)atomic_load(&store->memtable_bytes));
 	} else {
 		write->next = NULL;
+		write->scratch = NULL; /* it goes on in another thread */
 		if (store->waiting_last != NULL)
 			store->waiting_last->next = write;
 		else
