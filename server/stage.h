@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/bytes.h"
 #include "base/histogram.h"
 
 struct env; /* base/env.h */
