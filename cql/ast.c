@@ -157,18 +157,6 @@ ast_terms_text(const struct statement *statement, const struct ast_terms *terms,
 }
 
 static void
-ast_marker_text(const struct statement *statement, uint32_t index, struct buffer *out)
-{
-	struct ast_string name = {0};
-
-	if (statement != NULL && index < statement->marker_count)
-		name = statement->markers[index].name;
-	buffer_put_u8(out, name.text == NULL ? '?' : ':');
-	if (name.text != NULL)
-		ast_put(out, name);
-}
-
-static void
 ast_pairs_text(const struct statement *statement, const struct ast_term *term, struct buffer *out)
 {
 	buffer_put_u8(out, '{');
@@ -200,10 +188,49 @@ static void
 ast_name_text(const struct ast_name *name, struct buffer *out)
 {
 	if (name->keyspace.text != NULL) {
-		ast_put(out, name->keyspace);
+		cql_quote_identifier(ast_slice(name->keyspace), out);
 		buffer_put_u8(out, '.');
 	}
-	ast_put(out, name->name);
+	cql_quote_identifier(ast_slice(name->name), out);
+}
+
+/* Operators and casts are functions, and shown as such. */
+static const char *
+ast_operation_name(char sign)
+{
+	switch (sign) {
+	case '+':
+		return "_add";
+	case '-':
+		return "_substract";
+	case '*':
+		return "_multiply";
+	case '/':
+		return "_divide";
+	default:
+		return "_modulo";
+	}
+}
+
+static void
+ast_operation_text(
+    const struct statement *statement, const struct ast_term *term, struct buffer *out)
+{
+	buffer_printf(out, "system.\"%s\"(", ast_operation_name(term->operation.operator));
+	ast_term_text(statement, term->operation.left, out);
+	buffer_put_string(out, ", ");
+	ast_term_text(statement, term->operation.right, out);
+	buffer_put_u8(out, ')');
+}
+
+static void
+ast_cast_text(const struct statement *statement, const struct ast_term *term, struct buffer *out)
+{
+	const char *type = term->cast.type->name.text;
+
+	buffer_printf(out, "system.\"castAs%c%s\"(", type[0] - 'a' + 'A', type + 1);
+	ast_term_text(statement, term->cast.term, out);
+	buffer_put_u8(out, ')');
 }
 
 static void
@@ -230,7 +257,7 @@ ast_term_text(const struct statement *statement, const struct ast_term *term, st
 		buffer_put_string(out, "NULL");
 		break;
 	case AST_TERM_MARKER:
-		ast_marker_text(statement, term->marker, out);
+		buffer_put_u8(out, '?'); /* the name is not shown */
 		break;
 	case AST_TERM_LIST:
 		ast_terms_text(statement, &term->terms, "[]", out);
@@ -258,20 +285,15 @@ ast_term_text(const struct statement *statement, const struct ast_term *term, st
 		ast_term_text(statement, term->cast.term, out);
 		break;
 	case AST_TERM_CAST:
-		buffer_put_string(out, "cast(");
-		ast_term_text(statement, term->cast.term, out);
-		buffer_put_string(out, " as ");
-		ast_type_text(term->cast.type, out);
-		buffer_put_u8(out, ')');
+		ast_cast_text(statement, term, out);
 		break;
 	case AST_TERM_OPERATION:
-		ast_term_text(statement, term->operation.left, out);
-		buffer_printf(out, " %c ", term->operation.operator);
-		ast_term_text(statement, term->operation.right, out);
+		ast_operation_text(statement, term, out);
 		break;
 	case AST_TERM_NEGATION:
-		buffer_put_u8(out, '-');
+		buffer_put_string(out, "system.\"_negate\"(");
 		ast_term_text(statement, term->negated, out);
+		buffer_put_u8(out, ')');
 		break;
 	}
 }

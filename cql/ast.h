@@ -40,8 +40,9 @@ ast_slice(struct ast_string string)
 static inline bool
 ast_string_equal(struct ast_string a, struct ast_string b)
 {
-	return a.length == b.length && (a.text == NULL) == (b.text == NULL) &&
-	    (a.length == 0 || memcmp(a.text, b.text, a.length) == 0);
+	if (a.text == NULL || b.text == NULL)
+		return a.text == b.text;
+	return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
 }
 
 /* A column, field, alias, argument or role name. */
@@ -818,7 +819,8 @@ const char *ast_operator_text(enum ast_operator comparison);
  * Append what Cassandra's error texts and column headers show of a node. A failed buffer is the
  * caller's to check.
  *
- * ast_term_text: Term.Raw.getText(): 'abc', 12, ?, :name, [1, 2], {a: 1}, (1, 2), f(1), (int)5.
+ * ast_term_text: Term.Raw.getText(): 'abc', 12, ?, [1, 2], {a: 1}, (1, 2), f(1), (int)5,
+ * system."_add"(1, 2). `statement` may be NULL.
  * ast_type_text: CQL3Type.Raw.toString(): list<int>, frozen<ks.udt>.
  * ast_relation_text: Relation.toString(): k = 1, token(a, b) > 0, k IN (1, 2).
  */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "cql/parser_core.h"
 
 static int parser_selection(struct parser *p, struct ast_selector **out);
@@ -436,12 +438,13 @@ parser_selection_plain(struct parser *p, struct ast_selector **out)
 static int
 parser_selection_with_modifiers(struct parser *p, struct ast_selector **out)
 {
-	struct ast_selector *plain, *modified;
+	struct ast_selector *plain = NULL, *modified;
 	struct parser_mark mark;
 	int rc;
 
 	if (parser_selection_plain(p, &plain) != 0)
 		return -1;
+	assert(plain != NULL);
 	*out = plain;
 	if (parser_peek(p, 1) != TOKEN_DOT && parser_peek(p, 1) != TOKEN_OPEN_BRACKET)
 		return 0;

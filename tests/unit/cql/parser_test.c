@@ -303,8 +303,10 @@ START_TEST(test_term_alone)
 	expect_term("{1:2}", "{1: 2}");
 	expect_term("{1,2}", "{1, 2}");
 	expect_term("(int)5", "(int)5");
-	expect_term("1+2*3", "1 + 2 * 3");
-	expect_term("-f(null)", "-f(NULL)");
+	expect_term("1+2*3", "system.\"_add\"(1, system.\"_multiply\"(2, 3))");
+	expect_term("-f(null)", "system.\"_negate\"(f(NULL))");
+	expect_term("cast(1 as varchar)", "system.\"castAsVarchar\"(1)");
+	expect_term("\"Ks\".f('x')", "\"Ks\".f('x')");
 	ck_assert_int_eq(cql_parse_term(slice_of_string("?"), &arena, &term, &err), -1);
 	ck_assert_int_eq(cql_parse_term(slice_of_string("1 1"), &arena, &term, &err), -1);
 }
