@@ -177,7 +177,7 @@ batch_check_spread(struct execution *execution, const struct mutation *mutations
 	execution_warn(execution,
 	    "Unlogged batch covering %u partitions detected against table%s %.*s. You should use a "
 	    "logged batch for atomicity, or asynchronous writes for performance.",
-	    count, strchr((const char *)names.data, ',') != NULL ? "s" : "", (int)names.size,
+	    count, memchr(names.data, ',', names.size) != NULL ? "s" : "", (int)names.size,
 	    (const char *)names.data);
 	buffer_fini(&names);
 }

@@ -23,6 +23,7 @@ struct cas_row {
 	bool is_static; /* static columns alone */
 	bool has_row, has_static;
 	bool if_exists, if_not_exists;
+	bool is_conditional; /* shown when the whole fails */
 	struct row row, static_row;
 };
 
@@ -36,6 +37,9 @@ struct cas {
 	int64_t token;
 	struct slice *key_components;
 	struct cas_row *rows; /* one for each statement */
+	/* Static columns are read where a statement writes or compares some: else a row of which only
+	 * they are left is no row. */
+	bool reads_static;
 };
 
 /* ---- Conditions ---------------------------------------------------------------------------- */
@@ -221,6 +225,7 @@ cas_read(struct cas *cas, uint32_t index, struct error *err)
 
 	row->if_exists = plan->if_exists;
 	row->if_not_exists = plan->if_not_exists;
+	row->is_conditional = plan->is_conditional;
 	row->is_static = !is_row_wanted ||
 	    (plan->is_static_only && !plan->has_regular_condition &&
 		cas->table->clustering_count > 0);
@@ -234,9 +239,13 @@ cas_read(struct cas *cas, uint32_t index, struct error *err)
 			    "updates");
 		row->range = ranges[0];
 	}
-	return modification_read_row(cas->execution, cas->table, cas->key, cas->token,
-	    row->is_static ? NULL : &row->range, modification->now_seconds, cas->execution->arena,
-	    &row->row, &row->has_row, &row->static_row, &row->has_static, err);
+	if (modification_read_row(cas->execution, cas->table, cas->key, cas->token,
+		row->is_static ? NULL : &row->range, modification->now_seconds,
+		cas->execution->arena, &row->row, &row->has_row, &row->static_row, &row->has_static,
+		err) != 0)
+		return -1;
+	row->has_static = row->has_static && cas->reads_static;
+	return 0;
 }
 
 static struct selection_row
@@ -331,6 +340,12 @@ cas_is_same_row(const struct cas_row *a, const struct cas_row *b)
 	return slice_equal(a->range.start_position, b->range.start_position);
 }
 
+static bool
+cas_is_shown(const struct cas_row *row)
+{
+	return row->is_conditional && (row->has_row || row->has_static);
+}
+
 static int
 cas_answer(struct cas *cas, bool is_applied, struct error *err)
 {
@@ -349,7 +364,7 @@ cas_answer(struct cas *cas, bool is_applied, struct error *err)
 	specs[0] = (struct column_spec){cas->table->keyspace, cas->table->name,
 	    slice_of_string("[applied]"), type_native(TYPE_BOOLEAN)};
 	for (uint32_t i = 0; i < cas->count; i++)
-		shown += cas->rows[i].has_row || cas->rows[i].has_static;
+		shown += cas_is_shown(&cas->rows[i]);
 	if (!is_applied && shown > 0)
 		cas_result_columns(cas, &columns);
 	for (uint32_t i = 0; i < columns.count; i++)
@@ -362,10 +377,11 @@ cas_answer(struct cas *cas, bool is_applied, struct error *err)
 	for (uint32_t i = 0; i < cas->count && columns.count > 0; i++) {
 		const struct cas_row *row = &cas->rows[i];
 		struct selection_row selected = cas_selection_row(cas, row);
-		bool is_known = !row->has_row && !row->has_static;
+		bool is_known = !cas_is_shown(row);
 
 		for (uint32_t j = 0; j < i; j++)
-			is_known = is_known || cas_is_same_row(row, &cas->rows[j]);
+			is_known = is_known ||
+			    (cas_is_shown(&cas->rows[j]) && cas_is_same_row(row, &cas->rows[j]));
 		if (is_known)
 			continue;
 		response_put_cell(execution->out, slice_of(&truth[0], 1));
@@ -485,6 +501,9 @@ cas_prepare(struct cas *cas, struct error *err)
 			return error_set(err, ERROR_INVALID,
 			    "Batch with conditions cannot span multiple partitions");
 		cas->key = keys[0];
+		cas->reads_static = cas->reads_static ||
+		    cas->modifications[i].plan->static_count > 0 ||
+		    cas->modifications[i].plan->has_static_condition;
 	}
 	cas->token = murmur3_token(cas->key);
 	cas->rows = arena_calloc(execution->arena, cas->count, sizeof(*cas->rows));

@@ -39,14 +39,6 @@ modification_attributes(struct preparation *preparation, const struct ast_attrib
 
 /* ---- Operations ---------------------------------------------------------------------------- */
 
-static int
-operation_compare(const void *a, const void *b)
-{
-	const struct operation *left = a, *right = b;
-
-	return (int)left->column->position - (int)right->column->position;
-}
-
 static void
 modification_add_operation(struct modification_plan *out, const struct operation *operation)
 {
@@ -69,12 +61,25 @@ modification_room(
 	return 0;
 }
 
-/* Cells are made in the order of columns. */
+/* Cells are made in the order of columns; operations on one column keep their own order. */
+static void
+modification_sort_operations(struct operation *operations, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++) {
+		struct operation moved = operations[i];
+		uint32_t n = i;
+
+		for (; n > 0 && operations[n - 1].column->position > moved.column->position; n--)
+			operations[n] = operations[n - 1];
+		operations[n] = moved;
+	}
+}
+
 static void
 modification_sort(struct modification_plan *out)
 {
-	qsort(out->statics, out->static_count, sizeof(*out->statics), operation_compare);
-	qsort(out->regulars, out->regular_count, sizeof(*out->regulars), operation_compare);
+	modification_sort_operations(out->statics, out->static_count);
+	modification_sort_operations(out->regulars, out->regular_count);
 }
 
 /* May the row be made without a builder? */
@@ -289,11 +294,11 @@ operation_is_compatible(const struct operation *a, const struct operation *b)
 {
 	if (a->column != b->column)
 		return true;
+	if (a->kind == OPERATION_SET || b->kind == OPERATION_SET)
+		return false;
 	if (a->kind == OPERATION_SET_FIELD && b->kind == OPERATION_SET_FIELD)
 		return a->field != b->field;
-	/* Elements of a map or list may be set one by one; the later wins for the same key. */
-	return (a->kind == OPERATION_SET_KEY && b->kind == OPERATION_SET_KEY) ||
-	    (a->kind == OPERATION_SET_INDEX && b->kind == OPERATION_SET_INDEX);
+	return true;
 }
 
 static int
@@ -366,6 +371,19 @@ update_prepare(struct preparation *preparation, const struct statement_update *u
 	return 0;
 }
 
+/* Is every clustering column equal to something, or one of several? */
+static bool
+modification_has_whole_key(const struct modification_plan *out)
+{
+	for (uint32_t i = 0; i < out->table->clustering_count; i++) {
+		const struct restriction *restriction = out->restrictions.clustering[i];
+
+		if (restriction == NULL || restriction->kind == RESTRICTION_SLICE)
+			return false;
+	}
+	return true;
+}
+
 static int
 delete_prepare(struct preparation *preparation, const struct statement_delete *delete,
     struct modification_plan *out, struct error *err)
@@ -400,37 +418,24 @@ delete_prepare(struct preparation *preparation, const struct statement_delete *d
 		0 ||
 	    conditions_prepare(preparation, &delete->conditions, out, err) != 0)
 		return -1;
-	if (out->is_static_only && out->restrictions.has_clustering && !out->is_conditional)
-		return error_set(err, ERROR_INVALID,
-		    "Invalid restriction on clustering column %.*s since the DELETE statement "
-		    "modifies "
-		    "only static columns",
-		    (int)table->clustering[0].name.size, table->clustering[0].name.data);
-	if (out->regular_count > 0) {
-		for (uint32_t i = 0; i < table->clustering_count; i++) {
-			const struct restriction *restriction = out->restrictions.clustering[i];
-
-			if (restriction != NULL && restriction->kind == RESTRICTION_SLICE)
-				return error_set(err, ERROR_INVALID,
-				    "Range deletions are not supported for specific columns");
-		}
-		if (modification_missing_clustering(out, err) != 0)
-			return -1;
-	}
-	if (out->is_conditional && !out->is_static_only &&
-	    !(out->restrictions.is_simple_clustering ||
-		out->restrictions.clustering_prefix == table->clustering_count)) {
-		bool is_static_alone =
-		    out->condition_count > 0 && !out->has_regular_condition && !out->deletes_rows;
-
-		if (!is_static_alone)
+	if (out->is_conditional && !modification_has_whole_key(out)) {
+		if (out->deletes_rows || out->regular_count > 0)
 			return error_set(err, ERROR_INVALID,
 			    "DELETE statements must restrict all PRIMARY KEY columns with equality "
-			    "relations in order to %s",
-			    out->has_regular_condition || out->if_exists
-				? "use IF condition on non static columns"
-				: "delete non static columns");
+			    "relations in order to delete non static columns");
+		if (out->has_regular_condition)
+			return error_set(err, ERROR_INVALID,
+			    "DELETE statements must restrict all PRIMARY KEY columns with equality "
+			    "relations in order to use IF condition on non static columns");
 	}
+	if (out->is_static_only && out->restrictions.has_clustering && !out->is_conditional)
+		return error_set(err, ERROR_INVALID,
+		    "Invalid restrictions on clustering columns since the DELETE statement "
+		    "modifies "
+		    "only static columns");
+	if (out->regular_count > 0 && !modification_has_whole_key(out))
+		return error_set(
+		    err, ERROR_INVALID, "Range deletions are not supported for specific columns");
 	return 0;
 }
 

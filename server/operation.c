@@ -75,7 +75,11 @@ operation_prepare_sum(struct preparation *preparation, const struct ast_assignme
 		out->kind = is_add ? OPERATION_INCREMENT : OPERATION_DECREMENT;
 		return term_prepare(preparation, assignment->value, &receiver, &out->value, err);
 	}
-	if (type->kind == TYPE_TUPLE || type->kind == TYPE_UDT || !type_is_collection(type))
+	if (type_is_tuple(type))
+		return error_set(err, ERROR_INVALID, "Invalid operation (%s) for tuple column %.*s",
+		    operation_text(preparation, assignment), (int)column->name.size,
+		    column->name.data);
+	if (!type_is_collection(type))
 		return error_set(err, ERROR_INVALID,
 		    "Invalid operation (%s) for non counter column %.*s",
 		    operation_text(preparation, assignment), (int)column->name.size,

@@ -352,10 +352,9 @@ restriction_add_column(
 		    ast_operator_text(relation->operator));
 	if (column->type->is_multi_cell && column->type->kind == TYPE_UDT)
 		return error_set(err, ERROR_INVALID,
-		    "UDT column '%.*s' (%s) cannot be restricted by a '%s' relation",
+		    "Non-frozen UDT column '%.*s' (%s) cannot be restricted by any relation",
 		    (int)column->name.size, column->name.data,
-		    type_name(builder->preparation->arena, column->type),
-		    ast_operator_text(relation->operator));
+		    type_name(builder->preparation->arena, column->type));
 	if (relation->operator!= AST_EQ && relation->operator!= AST_IN) {
 		if (column->type->kind == TYPE_DURATION)
 			return error_set(err, ERROR_INVALID,
@@ -770,6 +769,9 @@ restriction_check_clustering(struct restriction_builder *builder, struct error *
 		return -1;
 	if (restricted == prefix)
 		goto done;
+	/* UPDATE says itself which columns are missing. */
+	if (builder->options->use == RESTRICTIONS_UPDATE)
+		goto done;
 	/* A column behind a gap or behind a slice. */
 	if (!is_select || !builder->options->allow_filtering) {
 		uint32_t at = 0;
@@ -839,7 +841,7 @@ restriction_check_others(struct restriction_builder *builder, struct error *err)
 		return 0;
 	if (builder->options->use != RESTRICTIONS_SELECT)
 		return error_set(err, ERROR_INVALID,
-		    "Non PRIMARY KEY columns found in where clause: %s",
+		    "Non PRIMARY KEY columns found in where clause: %s ",
 		    restriction_names(builder, columns, count));
 	out->needs_filtering = true;
 	return 0;

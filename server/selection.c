@@ -124,6 +124,9 @@ selector_name(struct preparation *preparation, const struct ast_selector *raw,
 		break;
 	case AST_SELECTOR_TYPE_HINT:
 		buffer_put_u8(out, '(');
+		if (raw->cast.type->kind == AST_TYPE_USER && raw->cast.type->keyspace.text == NULL)
+			buffer_printf(out, "%.*s.", (int)preparation->table->keyspace.size,
+			    preparation->table->keyspace.data);
 		ast_type_text(raw->cast.type, out);
 		buffer_put_u8(out, ')');
 		selector_name(preparation, raw->cast.operand, selection, out);
@@ -255,6 +258,28 @@ selection_use_column(struct selection *selection, const struct column_metadata *
 		selection->has_only_key_and_static = false;
 }
 
+/* A literal alone has no type in a selection, whatever it looks like: a cast, or something that was
+ * cast inside it, has. */
+static bool
+selection_is_typed(const struct ast_term *raw)
+{
+	switch (raw->kind) {
+	case AST_TERM_TYPE_CAST:
+	case AST_TERM_FUNCTION:
+		return true;
+	case AST_TERM_LIST:
+	case AST_TERM_SET:
+	case AST_TERM_TUPLE:
+		for (size_t i = 0; i < raw->terms.count; i++) {
+			if (selection_is_typed(raw->terms.items[i]))
+				return true;
+		}
+		return false;
+	default:
+		return false;
+	}
+}
+
 static int
 selector_prepare_term(struct preparation *preparation, const struct ast_term *raw,
     const struct type *expected, const struct selector **out, struct error *err)
@@ -263,7 +288,7 @@ selector_prepare_term(struct preparation *preparation, const struct ast_term *ra
 	struct column_spec receiver = {preparation->table->keyspace, preparation->table->name,
 	    slice_of_string("[selection]"), expected};
 
-	if (expected == NULL)
+	if (expected == NULL && selection_is_typed(raw))
 		receiver.type = term_exact_type(preparation, raw);
 	if (receiver.type == NULL) {
 		struct buffer text;
@@ -540,7 +565,7 @@ selector_prepare_element(struct preparation *preparation, const struct ast_selec
 			    (int)name.size, (const char *)name.data);
 		else
 			rc = error_set(err, ERROR_INVALID,
-			    "Invalid %s selection: %.*s of type %s is not a collection",
+			    "Invalid %s selection: %.*s is of type %s is not a collection",
 			    is_slice ? "slice" : "element", (int)name.size, (const char *)name.data,
 			    type_name(preparation->arena, type));
 		buffer_fini(&name);

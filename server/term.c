@@ -24,6 +24,29 @@ term_type_name(struct preparation *preparation, const struct type *type)
 	return type_name(preparation->arena, type);
 }
 
+/* The grammar and the literals count their kinds in orders of their own. */
+static enum literal_kind
+term_literal_kind(enum ast_constant_kind kind)
+{
+	switch (kind) {
+	case AST_CONSTANT_STRING:
+		return LITERAL_STRING;
+	case AST_CONSTANT_INTEGER:
+		return LITERAL_INTEGER;
+	case AST_CONSTANT_FLOAT:
+		return LITERAL_FLOAT;
+	case AST_CONSTANT_UUID:
+		return LITERAL_UUID;
+	case AST_CONSTANT_BOOLEAN:
+		return LITERAL_BOOLEAN;
+	case AST_CONSTANT_HEX:
+		return LITERAL_HEX;
+	case AST_CONSTANT_DURATION:
+		break;
+	}
+	return LITERAL_DURATION;
+}
+
 static struct term *
 term_new(struct preparation *preparation, enum term_kind kind, const struct type *type,
     struct error *err)
@@ -220,7 +243,7 @@ term_test(struct preparation *preparation, const struct ast_term *raw, const str
 	switch (raw->kind) {
 	case AST_TERM_CONSTANT:
 		return literal_test(
-		    (enum literal_kind)raw->constant.kind, ast_slice(raw->constant.text), type);
+		    term_literal_kind(raw->constant.kind), ast_slice(raw->constant.text), type);
 	case AST_TERM_NULL:
 		return type->kind == TYPE_COUNTER ? ASSIGNMENT_NOT : ASSIGNMENT_WEAK;
 	case AST_TERM_MARKER:
@@ -265,7 +288,7 @@ term_exact_type(struct preparation *preparation, const struct ast_term *raw)
 	switch (raw->kind) {
 	case AST_TERM_CONSTANT:
 		return literal_exact_type(
-		    (enum literal_kind)raw->constant.kind, ast_slice(raw->constant.text));
+		    term_literal_kind(raw->constant.kind), ast_slice(raw->constant.text));
 	case AST_TERM_TYPE_CAST:
 	case AST_TERM_CAST:
 		return term_resolve_type(preparation, raw->cast.type, &type, NULL) == 0 ? type
@@ -690,7 +713,7 @@ term_prepare_constant(struct preparation *preparation, const struct ast_term *ra
 
 	if (term == NULL)
 		return -1;
-	if (literal_to_value((enum literal_kind)raw->constant.kind, ast_slice(raw->constant.text),
+	if (literal_to_value(term_literal_kind(raw->constant.kind), ast_slice(raw->constant.text),
 		receiver->type, receiver->name, preparation->arena, &term->value, err) != 0)
 		return -1;
 	/* The statement's text may die before the plan. */
