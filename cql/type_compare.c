@@ -131,6 +131,10 @@ type_compare_signed(struct slice a, struct slice b, size_t size)
 
 	if (type_compare_irregular(a, b, size, &order))
 		return order;
+	if (size == 8)
+		return type_order_s64((int64_t)load_u64(a.data), (int64_t)load_u64(b.data));
+	if (size == 4)
+		return type_order_s64((int32_t)load_u32(a.data), (int32_t)load_u32(b.data));
 	return type_order_s64(type_load_signed(a), type_load_signed(b));
 }
 
