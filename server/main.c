@@ -246,7 +246,6 @@ main_run(const struct config *config, struct env *env, int signal_fd)
 	node_init(&node, config, env);
 	if (node_start(&node, &err) != 0) {
 		log_error("%s", err.text);
-		fprintf(stderr, "helenusd: %s\n", err.text);
 		rc = err.code == ERROR_CONFIG ? EXIT_USAGE : EXIT_RUNTIME;
 	} else {
 		if (config->start_native_transport) {
