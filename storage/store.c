@@ -125,6 +125,9 @@ store_wait_for_memory(struct store *store, struct store_write *write, struct err
 		atomic_fetch_add(&store->waiting_count, 1);
 	}
 	lock_drop(&store->waiting_lock);
+	/* The flush that should wake it may have ended just before it was parked. */
+	if (rc == 0 && store_has_memory(store))
+		store_resume_waiting(store);
 	return rc;
 }
 
@@ -644,6 +647,12 @@ store_tick(struct store *store)
 			log_error("%s", err.text);
 	}
 	free(tables);
+	/* A memtable's memory goes with its last reader, which may be after its flush ended. */
+	if (atomic_load(&store->waiting_count) > 0) {
+		store_relieve_memory(store);
+		if (store_has_memory(store))
+			store_resume_waiting(store);
+	}
 }
 
 static void *
