@@ -152,8 +152,9 @@ static void
 assert_same_bytes(struct buffer *a, struct buffer *b, const char *what, const char *table)
 {
 	for (size_t i = 0; i < a->size && i < b->size; i++)
-		ck_assert_msg(a->data[i] == b->data[i], "%s of %s differs at byte %zu: %02x, %02x",
-		    what, table, i, a->data[i], b->data[i]);
+		if (a->data[i] != b->data[i])
+			ck_abort_msg("%s of %s differs at byte %zu: %02x, %02x", what, table, i,
+			    a->data[i], b->data[i]);
 	ck_assert_msg(
 	    a->size == b->size, "%s of %s has %zu bytes, not %zu", what, table, b->size, a->size);
 	buffer_fini(a);

@@ -327,7 +327,7 @@ model_fill(struct model *model, struct model_partition *partition, const struct 
 			model_marker(
 			    model, partition, &open, keys[i].values, true, next, i + 1 == count);
 	}
-	ck_assert(deletion_is_live(open));
+	model_assert(deletion_is_live(open), "a range of the model stays open");
 }
 
 static void
@@ -474,7 +474,7 @@ model_iterator(
 static void
 model_check_deletion(struct deletion expected, struct deletion actual, const char *what)
 {
-	ck_assert_msg(expected.marked_for_delete_at == actual.marked_for_delete_at &&
+	model_assert(expected.marked_for_delete_at == actual.marked_for_delete_at &&
 		expected.local_deletion_time == actual.local_deletion_time,
 	    "%s: deletion %lld/%d instead of %lld/%d", what, (long long)actual.marked_for_delete_at,
 	    actual.local_deletion_time, (long long)expected.marked_for_delete_at,
@@ -484,27 +484,27 @@ model_check_deletion(struct deletion expected, struct deletion actual, const cha
 static void
 model_check_row(const struct row *expected, const struct row *actual, const char *what)
 {
-	ck_assert_msg(expected->clustering_count == actual->clustering_count, "%s", what);
+	model_assert(expected->clustering_count == actual->clustering_count, "%s", what);
 	for (uint32_t i = 0; i < expected->clustering_count; i++)
-		ck_assert_msg(
+		model_assert(
 		    slice_equal(expected->clustering[i], actual->clustering[i]), "%s", what);
-	ck_assert_msg(expected->liveness.timestamp == actual->liveness.timestamp, "%s", what);
-	ck_assert_msg(expected->liveness.ttl == actual->liveness.ttl, "%s", what);
+	model_assert(expected->liveness.timestamp == actual->liveness.timestamp, "%s", what);
+	model_assert(expected->liveness.ttl == actual->liveness.ttl, "%s", what);
 	model_check_deletion(expected->deletion, actual->deletion, what);
-	ck_assert_msg(expected->cell_count == actual->cell_count, "%s: %u cells, not %u", what,
+	model_assert(expected->cell_count == actual->cell_count, "%s: %u cells, not %u", what,
 	    actual->cell_count, expected->cell_count);
 	for (uint32_t i = 0; i < expected->cell_count; i++) {
 		const struct cell *a = &expected->cells[i], *b = &actual->cells[i];
 
-		ck_assert_msg(a->column == b->column, "%s: column", what);
-		ck_assert_msg(a->timestamp == b->timestamp, "%s: timestamp", what);
-		ck_assert_msg(a->ttl == b->ttl, "%s: ttl", what);
-		ck_assert_msg(a->local_deletion_time == b->local_deletion_time, "%s", what);
-		ck_assert_msg(slice_equal(a->path, b->path), "%s: path", what);
-		ck_assert_msg(slice_equal(a->value, b->value), "%s: value of %.*s", what,
+		model_assert(a->column == b->column, "%s: column", what);
+		model_assert(a->timestamp == b->timestamp, "%s: timestamp", what);
+		model_assert(a->ttl == b->ttl, "%s: ttl", what);
+		model_assert(a->local_deletion_time == b->local_deletion_time, "%s", what);
+		model_assert(slice_equal(a->path, b->path), "%s: path", what);
+		model_assert(slice_equal(a->value, b->value), "%s: value of %.*s", what,
 		    (int)a->column->name.size, (const char *)a->column->name.data);
 	}
-	ck_assert_msg(expected->complex_deletion_count == actual->complex_deletion_count, "%s: %u",
+	model_assert(expected->complex_deletion_count == actual->complex_deletion_count, "%s: %u",
 	    what, actual->complex_deletion_count);
 	for (uint32_t i = 0; i < expected->complex_deletion_count; i++)
 		model_check_deletion(expected->complex_deletions[i].deletion,
@@ -561,11 +561,11 @@ model_check(const struct model_partition *partition, struct unfiltered_iterator 
 	struct error err = {0};
 	int rc;
 
-	ck_assert_msg(slice_equal(partition->key, actual->key), "%s: key", what);
-	ck_assert_msg(partition->token == actual->token, "%s: token", what);
+	model_assert(slice_equal(partition->key, actual->key), "%s: key", what);
+	model_assert(partition->token == actual->token, "%s: token", what);
 	model_check_deletion(partition->deletion, actual->partition_deletion, what);
 	if (filter == NULL || filter->with_static) {
-		ck_assert_msg(partition->has_static == actual->has_static_row, "%s", what);
+		model_assert(partition->has_static == actual->has_static_row, "%s", what);
 		if (partition->has_static)
 			model_check_row(&partition->static_row, &actual->static_row, what);
 	}
@@ -573,7 +573,7 @@ model_check(const struct model_partition *partition, struct unfiltered_iterator 
 		struct slice position = model_item_position(&item);
 		const struct unfiltered *expected;
 
-		ck_assert_msg(slice_is_null(last) ||
+		model_assert(slice_is_null(last) ||
 			(is_reversed ? slice_compare(position, last) < 0
 				     : slice_compare(position, last) > 0),
 		    "%s: out of order", what);
@@ -592,7 +592,7 @@ model_check(const struct model_partition *partition, struct unfiltered_iterator 
 			continue;
 		}
 		do {
-			ck_assert_msg(next < partition->count, "%s: too many rows", what);
+			model_assert(next < partition->count, "%s: too many rows", what);
 			expected =
 			    &partition->items[is_reversed ? partition->count - 1 - next : next];
 			next++;
@@ -601,13 +601,13 @@ model_check(const struct model_partition *partition, struct unfiltered_iterator 
 		model_check_row(&expected->row, &item.row, what);
 		model_check_deletion(model_deletion_at(partition, position), open, what);
 	}
-	ck_assert_msg(rc == 0, "%s: %s", what, err.text);
-	ck_assert_msg(deletion_is_live(open), "%s: a range stays open", what);
+	model_assert(rc == 0, "%s: %s", what, err.text);
+	model_assert(deletion_is_live(open), "%s: a range stays open", what);
 	for (; next < partition->count; next++) {
 		const struct unfiltered *missed =
 		    &partition->items[is_reversed ? partition->count - 1 - next : next];
 
-		ck_assert_msg(
+		model_assert(
 		    missed->kind != UNFILTERED_ROW || !model_selects(filter, missed->row.position),
 		    "%s: a row is missing", what);
 	}

@@ -112,9 +112,9 @@ check_read(const struct model_partition *partition, struct sstable *sstable,
 	arena_init(&arena, 1 << 14);
 	command->key = partition->key;
 	command->token = partition->token;
-	ck_assert_msg(
+	model_assert(
 	    sstable_read(sstable, command, &arena, &actual, &err) == 0, "%s: %s", what, err.text);
-	ck_assert_msg(actual != NULL, "%s: not found", what);
+	model_assert(actual != NULL, "%s: not found", what);
 	model_check(partition, actual, &command->clustering, what);
 	arena_fini(&arena);
 }
@@ -348,8 +348,9 @@ START_TEST(test_absent_keys_are_not_found)
 		command.token = murmur3_token(command.key);
 		for (uint32_t j = 0; j < model.count; j++)
 			is_there = is_there || slice_equal(model.partitions[j].key, command.key);
-		ck_assert_int_eq(sstable_read(sstable, &command, &arena, &found, &err), 0);
-		ck_assert_int_eq(found != NULL, is_there);
+		model_assert(
+		    sstable_read(sstable, &command, &arena, &found, &err) == 0, "%s", err.text);
+		model_assert((found != NULL) == is_there, "key %u", i);
 		unfiltered_iterator_close(found);
 		arena_reset(&arena);
 	}
