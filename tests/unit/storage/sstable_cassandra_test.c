@@ -80,7 +80,7 @@ header_columns(const struct statistics_header *header, const struct table_metada
 
 static struct sstable *
 write_again(struct sstable *sstable, const struct table_metadata *table, const char *directory,
-    uint32_t flags)
+    uint32_t flags, bool is_compacted)
 {
 	const struct sstable_meta *meta = sstable_get_meta(sstable, NULL);
 	const struct sstable_stats *stats = &meta->statistics.stats;
@@ -95,7 +95,7 @@ write_again(struct sstable *sstable, const struct table_metadata *table, const c
 	    .statics = statics,
 	    .regulars = regulars,
 	    .level = stats->level,
-	    .is_fast_flush = true, /* as Cassandra flushed them */
+	    .is_fast_flush = !is_compacted,
 	    .repaired_at = stats->repaired_at,
 	    .host_id = stats->has_host_id ? &stats->host_id : NULL,
 	    .commitlog = stats->commitlog,
@@ -178,7 +178,8 @@ START_TEST(test_fixture_written_again_is_the_same)
 	char *directory = scratch_new();
 	struct table_metadata *table;
 	struct sstable *sstable = open_fixture(fixture, &table);
-	struct sstable *written = write_again(sstable, table, directory, flags);
+	struct sstable *written =
+	    write_again(sstable, table, directory, flags, fixture->is_compacted);
 	struct error err = {0};
 	struct buffer left = data_bytes(sstable), right = data_bytes(written);
 
@@ -186,12 +187,14 @@ START_TEST(test_fixture_written_again_is_the_same)
 	if (strcmp(fixture->table, "dropped") != 0) {
 		assert_same_bytes(&left, &right, "data", fixture->table);
 		assert_same_component(sstable, written, SSTABLE_INDEX);
-		assert_same_component(sstable, written, SSTABLE_STATISTICS);
+		if (!fixture->is_compacted)
+			assert_same_component(sstable, written, SSTABLE_STATISTICS);
 	} else {
 		buffer_fini(&left);
 		buffer_fini(&right);
 	}
-	assert_same_component(sstable, written, SSTABLE_FILTER);
+	if (!fixture->is_compacted) /* its size comes from an estimate there */
+		assert_same_component(sstable, written, SSTABLE_FILTER);
 	assert_same_component(sstable, written, SSTABLE_SUMMARY);
 	ck_assert_msg(sstable_verify(written, true, NULL, &err) == 0, "%s", err.text);
 	sstable_unref(sstable);

@@ -6,11 +6,12 @@
 #include "base/env.h"
 #include "storage/sstable.h"
 
-enum { FIXTURE_COUNT = 16 };
+enum { FIXTURE_COUNT = 18 };
 
 struct fixture {
 	const char *table;
 	uint64_t generation;
+	bool is_compacted; /* by Cassandra; else flushed: always with a fast compressor */
 };
 
 extern const struct fixture fixtures[FIXTURE_COUNT];
