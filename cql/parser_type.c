@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cql/parser_core.h"
+#include "cql/type.h"
 
 static struct ast_type *
 parser_new_type(struct parser *p, enum ast_type_kind kind)
@@ -115,11 +116,19 @@ static int
 parser_custom_type(struct parser *p, struct ast_type **out)
 {
 	struct ast_type *type = parser_new_type(p, AST_TYPE_CUSTOM);
+	const struct type *class;
+	struct error err;
 
 	if (type == NULL || parser_string(p, &type->name) != 0)
 		return -1;
 	*out = type;
-	return 0;
+	/* Whether there is such a class is known here, so that the error comes before all others. */
+	if (type_parse_class(ast_slice(type->name), p->arena, &class, &err) == 0)
+		return 0;
+	if (err.code == ERROR_NO_MEMORY)
+		return parser_no_memory(p);
+	return parser_refuse(p, ERROR_SYNTAX, "%s type %s: %s",
+	    err.code == ERROR_CONFIG ? "Error setting" : "Cannot parse", type->name.text, err.text);
 }
 
 /*

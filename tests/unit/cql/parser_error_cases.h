@@ -1308,6 +1308,10 @@ static const struct parser_error_case parser_error_cases[] = {
 	{"INSERT INTO t (a) VALUES 1) USING TIMESTAMP 1 AND TIMESTAMP 2",
 	ERROR_SYNTAX,
 	"line 1:25 mismatched input '1' expecting '(' (...INTO t (a) VALUES [1]...)"},
+	{"CREATE TABLE t (k 'foo' PRIMARY KEY)",
+	ERROR_SYNTAX,
+	"Error setting type foo: Unable to find abstract-type class "
+	"'org.apache.cassandra.db.marshal.foo'"},
 };
 /* clang-format on */
 
