@@ -92,9 +92,10 @@ type_validate_timeuuid(struct slice value, struct error *err)
 {
 	if (type_validate_length(value, 16, true, "UUID should be 16 or 0 bytes (%d)", err) != 0)
 		return -1;
+	/* The text names the upper half of the first byte, where no version is; so does Cassandra's. */
 	if (value.size == 16 && (value.data[6] >> 4) != 1)
 		return error_set(err, ERROR_INVALID, "Invalid version for TimeUUID type: 0x%x",
-		    value.data[6] >> 4);
+		    value.data[0] >> 4);
 	return 0;
 }
 

@@ -352,31 +352,37 @@ value_from_field(const struct type *type, struct slice field, struct arena *aren
 	return value_from_string(type, slice_of(text, size), arena, out, err);
 }
 
+/* A ':' between fields, not an escaped one. */
+static bool
+value_is_separator(struct slice text, size_t at)
+{
+	return text.data[at] == ':' && (at == 0 || text.data[at - 1] != '\\');
+}
+
 static int
 value_from_tuple(const struct type *type, struct slice text, struct arena *arena, struct slice *out,
     struct error *err)
 {
 	struct slice *fields = arena_calloc(arena, type->param_count + 1, sizeof(*fields));
 	size_t start = 0, at;
-	uint32_t count = 0;
+	uint32_t count = 1, i;
 
 	if (fields == NULL)
 		return error_set(err, ERROR_NO_MEMORY, "out of memory for a value");
-	for (at = 0; at <= text.size; at++) {
-		if (at < text.size &&
-		    (text.data[at] != ':' || (at > 0 && text.data[at - 1] == '\\')))
-			continue;
-		if (count < type->param_count &&
-		    value_from_field(type->params[count], slice_of(text.data + start, at - start),
-			arena, &fields[count], err) != 0)
-			return -1;
-		count++;
-		start = at + 1;
-	}
+	for (at = 0; at < text.size; at++)
+		count += value_is_separator(text, at);
 	if (count > type->param_count)
 		return error_set(err, ERROR_INVALID,
 		    "Invalid tuple literal: too many elements. Type %s expects %u but got %u",
 		    type_name(arena, type), type->param_count, count);
+	for (i = 0; i < count; i++) {
+		for (at = start; at < text.size && !value_is_separator(text, at); at++)
+			continue;
+		if (value_from_field(type->params[i], slice_of(text.data + start, at - start),
+			arena, &fields[i], err) != 0)
+			return -1;
+		start = at + 1;
+	}
 	*out = type_pack(type, fields, count, arena);
 	return slice_is_null(*out) ? error_set(err, ERROR_NO_MEMORY, "out of memory for a value")
 				   : 0;

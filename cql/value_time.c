@@ -104,22 +104,23 @@ time_text_fraction(struct time_text *text, int64_t *ns)
 
 /* ---- Timestamps ---------------------------------------------------------------------------- */
 
+/* Hours, minutes, seconds and a fraction of up to nine digits; hours and the others may have any
+ * number of digits. 24:00 is midnight of the next day. */
 static bool
 timestamp_parse_time(struct time_text *text, int64_t *ms)
 {
 	int hour, minute, second = 0;
 	int64_t ns = 0;
 
-	if (!time_text_number(text, 1, 2, &hour) || !time_text_take(text, ':') ||
-	    !time_text_number(text, 1, 2, &minute))
+	if (!time_text_number(text, 1, 9, &hour) || !time_text_take(text, ':') ||
+	    !time_text_number(text, 1, 9, &minute))
 		return false;
 	if (time_text_take(text, ':')) {
-		if (!time_text_number(text, 1, 2, &second))
+		if (!time_text_number(text, 1, 9, &second))
 			return false;
 		if (time_text_take(text, '.'))
 			time_text_fraction(text, &ns);
 	}
-	/* 24:00 is midnight of the next day. */
 	if (hour > 24 || minute > 59 || second > 59 ||
 	    (hour == 24 && (minute != 0 || second != 0 || ns != 0)))
 		return false;
@@ -127,23 +128,29 @@ timestamp_parse_time(struct time_text *text, int64_t *ms)
 	return true;
 }
 
-/* +hh, +hhmm, +hh:mm and the same with a minus. */
+/* +hh, +hhmm, +hh:mm, +hh:mm:ss and the same with a minus; at most 18 hours. */
 static bool
 timestamp_parse_offset(struct time_text *text, int *seconds)
 {
 	int sign = *text->at == '-' ? -1 : 1;
-	int hour, minute = 0;
+	int hour, minute = 0, second = 0;
+	bool has_colon = false;
 
 	text->at++;
 	if (!time_text_number(text, 2, 2, &hour))
 		return false;
 	if (text->at < text->end) {
-		time_text_take(text, ':');
+		has_colon = time_text_take(text, ':');
 		if (!time_text_number(text, 2, 2, &minute))
 			return false;
 	}
-	*seconds = sign * (hour * 60 + minute) * 60;
-	return hour <= 18 && minute <= 59;
+	if (has_colon && time_text_take(text, ':') && !time_text_number(text, 2, 2, &second))
+		return false;
+	*seconds = (hour * 60 + minute) * 60 + second;
+	if (minute > 59 || second > 59 || *seconds > 18 * 3600)
+		return false;
+	*seconds *= sign;
+	return text->at == text->end;
 }
 
 /* What stands behind date and time. Names of zones need a blank in front. */
@@ -155,41 +162,56 @@ timestamp_parse_zone(struct time_text *text, int64_t local_seconds, int *seconds
 	*seconds = 0;
 	if (text->at == text->end)
 		return !has_blank;
-	if (time_text_take(text, 'Z'))
-		return text->at == text->end;
+	if (*text->at == 'Z' && text->end - text->at == 1)
+		return true;
 	if (*text->at == '+' || *text->at == '-')
-		return timestamp_parse_offset(text, seconds) && text->at == text->end;
+		return timestamp_parse_offset(text, seconds);
 	if (!has_blank)
 		return false;
+	/* UTC+01:00, with the colon only. */
+	if (text->end - text->at == 9 && memcmp(text->at, "UTC", 3) == 0 && text->at[6] == ':') {
+		text->at += 3;
+		return timestamp_parse_offset(text, seconds);
+	}
 	return value_zone_offset(
 	    slice_of(text->at, (size_t)(text->end - text->at)), local_seconds, seconds);
 }
 
+/*
+ * A date alone has four digits of a year, perhaps a minus, and two of month and day. With a zone or a
+ * time behind it there are no years before 1, and with a time any number of digits will do.
+ */
 static bool
 timestamp_parse_text(struct slice input, int64_t *ms)
 {
 	struct time_text text = {(const char *)input.data, (const char *)input.data + input.size};
-	bool is_negative = time_text_take(&text, '-');
+	bool is_negative = time_text_take(&text, '-'), is_strict, has_time = false;
+	const char *start = text.at;
 	int year, month, day, offset;
 	int64_t time_ms = 0, days;
 
-	if (!time_text_number(&text, 4, 4, &year) || !time_text_take(&text, '-') ||
-	    !time_text_number(&text, 2, 2, &month) || !time_text_take(&text, '-') ||
-	    !time_text_number(&text, 2, 2, &day) || month < 1 || month > 12 || day < 1 || day > 31)
+	if (!time_text_number(&text, 1, 9, &year) || !time_text_take(&text, '-') ||
+	    !time_text_number(&text, 1, 9, &month) || !time_text_take(&text, '-') ||
+	    !time_text_number(&text, 1, 9, &day) || month < 1 || month > 12 || day < 1 || day > 31)
 		return false;
-	if (is_negative)
-		year = -year;
+	is_strict = text.at - start == 10 && start[4] == '-' && start[7] == '-';
 	/* The 30th of February is its last day. */
 	if (day > value_month_days(year, month))
 		day = value_month_days(year, month);
-	days = value_days_from_civil(year, month, day);
-	if (text.at < text.end &&
-	    (*text.at == 'T' ||
-		(*text.at == ' ' && text.at + 1 < text.end && isdigit((uint8_t)text.at[1])))) {
+	days = value_days_from_civil(is_negative ? -year : year, month, day);
+	if (text.at == text.end) {
+		*ms = days * MS_PER_DAY;
+		return is_strict;
+	}
+	if (*text.at == 'T' ||
+	    (*text.at == ' ' && text.at + 1 < text.end && isdigit((uint8_t)text.at[1]))) {
 		text.at++;
+		has_time = true;
 		if (!timestamp_parse_time(&text, &time_ms))
 			return false;
 	}
+	if (is_negative || year == 0 || (!is_strict && !has_time))
+		return false;
 	*ms = days * MS_PER_DAY + time_ms;
 	if (!timestamp_parse_zone(&text, days * SECONDS_PER_DAY + time_ms / 1000, &offset))
 		return false;
@@ -604,6 +626,9 @@ value_parse_duration(struct slice input, struct duration *out, struct error *err
 	bool is_negative = time_text_take(&text, '-');
 	int rc;
 
+	/* Error texts show it without the sign. */
+	if (is_negative)
+		input = slice_of(input.data + 1, input.size - 1);
 	if (time_text_take(&text, 'P')) {
 		struct time_text again = text;
 

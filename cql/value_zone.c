@@ -14,6 +14,7 @@ static const struct {
 	const char *abbreviation;
 	const char *zone;
 } zone_aliases[] = {
+    {"Zulu", "UTC"},
     {"PST", "America/Los_Angeles"},
     {"PDT", "America/Los_Angeles"},
     {"MST", "America/Denver"},
@@ -29,9 +30,16 @@ static const struct {
     {"EET", "Europe/Athens"},
     {"EEST", "Europe/Athens"},
     {"WET", "Europe/Lisbon"},
-    {"BST", "Europe/London"},
+    {"BST", "Pacific/Bougainville"},
     {"MSK", "Europe/Moscow"},
-    {"IST", "Asia/Kolkata"},
+    {"IST", "Europe/Dublin"},
+    {"SGT", "Asia/Singapore"},
+    {"NZST", "Pacific/Auckland"},
+    {"NZDT", "Pacific/Auckland"},
+    {"PT", "America/Los_Angeles"},
+    {"MT", "America/Denver"},
+    {"CT", "America/Chicago"},
+    {"ET", "America/New_York"},
     {"JST", "Asia/Tokyo"},
     {"AEST", "Australia/Sydney"},
     {"AEDT", "Australia/Sydney"},
@@ -210,8 +218,8 @@ zone_posix(const char *text, int64_t local_seconds, int *seconds)
 		return true;
 	from = zone_rule_seconds(&start, tm.tm_year + 1900);
 	to = zone_rule_seconds(&end, tm.tm_year + 1900);
-	/* Java takes the earlier offset where a local time exists twice, the one before where it
-	 * does not exist; comparing local times to the rule's local times does so. */
+	/* The hour that does not exist belongs to what was before, as in the table. */
+	from += summer - standard;
 	if (from < to ? local_seconds >= from && local_seconds < to
 		      : local_seconds >= from || local_seconds < to)
 		*seconds = summer;
@@ -244,14 +252,18 @@ zone_lookup(const uint8_t *data, size_t size, int64_t local_seconds, int *second
 	for (i = 0; i < counts.time; i++) {
 		int64_t when =
 		    width == 8 ? (int64_t)load_u64(at + i * 8) : (int32_t)load_u32(at + i * 4);
-		int before = type < 0 ? 0 : type;
+		int before = type < 0 ? 0 : type, after = at[counts.time * width + i];
+		int32_t ahead_before, ahead_after;
 
-		/* In the local time of before: what Java takes in gaps and overlaps. */
-		if (when + (int32_t)load_u32(types + before * 6) > local_seconds)
-			break;
-		type = at[counts.time * width + i];
-		if ((uint32_t)type >= counts.type)
+		if ((uint32_t)after >= counts.type)
 			return false;
+		ahead_before = (int32_t)load_u32(types + before * 6);
+		ahead_after = (int32_t)load_u32(types + after * 6);
+		/* A local time that exists twice, or not at all, belongs to before. */
+		if (when + (ahead_before > ahead_after ? ahead_before : ahead_after) >
+		    local_seconds)
+			break;
+		type = after;
 	}
 	if (i == counts.time && width == 8) {
 		const char *footer = (const char *)at + zone_block(&counts, width);
@@ -282,12 +294,12 @@ value_zone_offset(struct slice text, int64_t local_seconds, int *seconds)
 	memcpy(name, text.data, text.size);
 	name[text.size] = '\0';
 	*seconds = 0;
-	if (strcmp(name, "UTC") == 0 || strcmp(name, "GMT") == 0 || strcmp(name, "UT") == 0)
-		return true;
 	for (i = 0; i < sizeof(zone_aliases) / sizeof(zone_aliases[0]); i++) {
 		if (strcmp(name, zone_aliases[i].abbreviation) == 0)
 			snprintf(name, sizeof(name), "%s", zone_aliases[i].zone);
 	}
+	if (strcmp(name, "UTC") == 0 || strcmp(name, "GMT") == 0 || strcmp(name, "UT") == 0)
+		return true;
 	if (!zone_is_name(name))
 		return false;
 	data = malloc(ZONE_FILE_MAX);

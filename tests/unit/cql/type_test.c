@@ -217,7 +217,7 @@ START_TEST(test_validation_says_what_cassandra_says)
 	    {"Int32Type", "", NULL},
 	    {"ShortType", "", "Expected 2 bytes for a smallint (0)"},
 	    {"TimeUUIDType", "00000000000040000000000000000000",
-		"Invalid version for TimeUUID type: 0x4"},
+		"Invalid version for TimeUUID type: 0x0"},
 	    {"DurationType", "0201", "Expected at least 3 bytes for a duration (2)"},
 	    {"DurationType", "020104",
 		"The duration months, days and nanoseconds must be all of the same sign "
