@@ -9,15 +9,6 @@ static int
 auth_refuse(const struct execution *execution, struct error *err)
 {
 	switch (execution->plan->kind) {
-	case STATEMENT_GRANT_PERMISSIONS:
-	case STATEMENT_REVOKE_PERMISSIONS:
-	case STATEMENT_LIST_PERMISSIONS:
-		return error_set(err, ERROR_INVALID,
-		    "%s operation is not supported by AllowAllAuthorizer",
-		    execution->plan->kind == STATEMENT_GRANT_PERMISSIONS ? "GRANT"
-			: execution->plan->kind == STATEMENT_REVOKE_PERMISSIONS
-			? "REVOKE"
-			: "LIST PERMISSIONS");
 	case STATEMENT_ADD_IDENTITY:
 	case STATEMENT_DROP_IDENTITY:
 		return error_set(err, ERROR_INVALID, "Identities are not supported");

@@ -3,6 +3,7 @@
  * DESCRIBE: rows of names, or of names and CREATE statements. Cassandra:
  * cql3/statements/DescribeStatement.
  */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,20 @@ describe_text(void)
 	return text;
 }
 
+/* Names are shown as CQL writes them. */
+static void
+describe_quote(struct describe *describe, struct describe_row *row)
+{
+	struct buffer quoted = describe_text();
+
+	describe_name(row->keyspace, &quoted);
+	row->keyspace = arena_copy(describe->arena, buffer_slice(&quoted));
+	buffer_clear(&quoted);
+	describe_name(row->name, &quoted);
+	row->name = arena_copy(describe->arena, buffer_slice(&quoted));
+	buffer_fini(&quoted);
+}
+
 /* Takes the text over. */
 static void
 describe_add(struct describe *describe, struct slice keyspace, const char *type, struct slice name,
@@ -58,20 +73,13 @@ describe_add(struct describe *describe, struct slice keyspace, const char *type,
 		describe->capacity = capacity;
 	}
 	row = &describe->rows[describe->count++];
-	/* Names are shown as CQL writes them. */
-	{
-		struct buffer quoted = describe_text();
-
-		describe_name(keyspace, &quoted);
-		row->keyspace = arena_copy(describe->arena, buffer_slice(&quoted));
-		buffer_clear(&quoted);
-		describe_name(name, &quoted);
-		row->name = arena_copy(describe->arena, buffer_slice(&quoted));
-		buffer_fini(&quoted);
-	}
+	row->keyspace = keyspace;
+	row->name = name;
 	row->type = slice_of_string(type);
 	row->statement = arena_copy(describe->arena, buffer_slice(text));
 	buffer_fini(text);
+	if (describe->has_statements)
+		describe_quote(describe, row);
 }
 
 /* ---- Elements ------------------------------------------------------------------------------ */
@@ -313,6 +321,21 @@ describe_any(struct describe *describe, struct error *err)
 	return describe_not_found(err, "'%.*s' not found in keyspace '%.*s'", name, keyspace);
 }
 
+/* Names are listed without regard to case. */
+static int
+describe_compare_names(const void *a, const void *b)
+{
+	const struct describe_row *left = a, *right = b;
+	size_t size = left->name.size < right->name.size ? left->name.size : right->name.size;
+	int order = slice_compare(left->keyspace, right->keyspace);
+
+	if (order != 0)
+		return order;
+	for (size_t i = 0; i < size && order == 0; i++)
+		order = tolower(left->name.data[i]) - tolower(right->name.data[i]);
+	return order != 0 ? order : (int)left->name.size - (int)right->name.size;
+}
+
 /* TABLES, TYPES, FUNCTIONS, AGGREGATES: of the session's keyspace, or of all. */
 static void
 describe_list(struct describe *describe)
@@ -365,6 +388,8 @@ describe_collect(struct describe *describe, struct error *err)
 			struct slice name = describe->schema->keyspaces[i]->name;
 
 			describe_add(describe, name, "keyspace", name, &none);
+			if (!describe->is_failed)
+				describe_quote(describe, &describe->rows[describe->count - 1]);
 		}
 		return 0;
 	case AST_DESCRIBE_TABLES:
@@ -373,6 +398,11 @@ describe_collect(struct describe *describe, struct error *err)
 	case AST_DESCRIBE_AGGREGATES:
 		describe->has_statements = false;
 		describe_list(describe);
+		if (describe->count > 1)
+			qsort(describe->rows, describe->count, sizeof(*describe->rows),
+			    describe_compare_names);
+		for (uint32_t i = 0; i < describe->count; i++)
+			describe_quote(describe, &describe->rows[i]);
 		return 0;
 	case AST_DESCRIBE_SCHEMA:
 		for (uint32_t i = 0; i < describe->schema->keyspace_count; i++) {

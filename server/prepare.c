@@ -76,12 +76,17 @@ const struct column_metadata *
 prepare_column(const struct table_metadata *table, struct slice name, struct error *err)
 {
 	const struct column_metadata *column = table_column(table, name);
+	struct buffer quoted;
 
-	if (column == NULL)
-		error_set(err, ERROR_INVALID, "Undefined column name %.*s in table %.*s.%.*s",
-		    (int)name.size, (const char *)name.data, (int)table->keyspace.size,
-		    table->keyspace.data, (int)table->name.size, table->name.data);
-	return column;
+	if (column != NULL)
+		return column;
+	buffer_init(&quoted);
+	cql_quote_identifier(name, &quoted);
+	error_set(err, ERROR_INVALID, "Undefined column name %.*s in table %.*s.%.*s",
+	    (int)quoted.size, (const char *)quoted.data, (int)table->keyspace.size,
+	    table->keyspace.data, (int)table->name.size, table->name.data);
+	buffer_fini(&quoted);
+	return NULL;
 }
 
 struct column_spec

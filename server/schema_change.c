@@ -309,7 +309,9 @@ truncate_run(struct execution *execution, struct error *err)
 		rc = error_set(err, ERROR_INVALID,
 		    "Cannot TRUNCATE materialized view directly; must truncate base table instead");
 	if (rc == 0 && table->is_virtual)
-		rc = error_set(err, ERROR_INVALID, "Cannot truncate virtual tables");
+		rc = error_set(err, ERROR_INVALID, "Truncation is not supported by table %.*s.%.*s",
+		    (int)table->keyspace.size, table->keyspace.data, (int)table->name.size,
+		    table->name.data);
 	if (rc == 0) {
 		store = store_table(executor->store, table);
 		rc = store == NULL

@@ -442,6 +442,7 @@ selector_prepare_cast(struct preparation *preparation, const struct ast_selector
 	    selector_prepare(preparation, raw->cast.operand, NULL, selection, &operand, err) != 0 ||
 	    function_cast(operand->type, type, preparation->arena, &function, err) != 0)
 		return -1;
+	selection->has_idle_cast = function == NULL;
 	if (function == NULL) {
 		*out = operand;
 		return 0;
@@ -787,6 +788,9 @@ selection_add_item(struct preparation *preparation, const struct ast_selector *r
 	if (raw->alias.text.text != NULL) {
 		spec->name = ast_slice(raw->alias.text);
 	} else {
+		/* A CAST to the type that is there already leaves no trace. */
+		if (raw->kind == AST_SELECTOR_CAST && out->has_idle_cast)
+			raw = raw->cast.operand;
 		buffer_init(&name);
 		selector_name(preparation, raw, out, &name);
 		spec->name = arena_copy(preparation->arena, buffer_slice(&name));

@@ -57,7 +57,7 @@ const struct system_table_definition system_table_definitions[] = {
 	     "cf_id)",
 	     "comment = 'in-progress paxos proposals' AND compaction = {'class': "
 	     "'LeveledCompactionStrategy', 'max_threshold': '32', 'min_threshold': '4'} "
-	     "AND gc_grace_seconds = 0 AND memtable_flush_period_in_ms = 3600000"},
+	     "AND bloom_filter_fp_chance = 0.01 AND gc_grace_seconds = 0 AND memtable_flush_period_in_ms = 3600000"},
 	{"system", "paxos_repair_history",
 	     "keyspace_name text, table_name text, points frozen<list<frozen<tuple<blob, "
 	     "timeuuid>>>>, PRIMARY KEY (keyspace_name, table_name)",

@@ -419,6 +419,15 @@ term_prepare_call(struct preparation *preparation, const struct ast_term *raw,
 	struct term *term;
 	bool is_constant = true;
 
+	if (raw->kind == AST_TERM_FUNCTION &&
+	    (raw->function.name.keyspace.text != NULL ||
+		!function_is_native(ast_slice(raw->function.name.name))) &&
+	    term_resolve_call(preparation, raw, receiver->type, &function, NULL) != 0)
+		return error_set(err, ERROR_INVALID, "Unknown function %s%s%s called",
+		    raw->function.name.keyspace.text != NULL ? raw->function.name.keyspace.text
+							     : "",
+		    raw->function.name.keyspace.text != NULL ? "." : "",
+		    raw->function.name.name.text);
 	if (term_resolve_call(preparation, raw, receiver->type, &function, err) != 0)
 		return -1;
 	if (function->is_aggregate)
