@@ -288,26 +288,23 @@ operator_big_compute(
 }
 
 /*
- * An operand. In decimal arithmetic Cassandra takes integers by way of a double, which shows in the
- * scale: (int) 3 + (decimal) 1 is 4.0. Beyond 2^53 that would lose digits, and is not followed.
+ * An operand. In decimal arithmetic Cassandra takes integers and floats by way of a double, which
+ * shows in the digits: (int) 3 + (decimal) 1 is 4.0. For integers beyond 2^53 that would be wrong
+ * digits, and is not followed.
  */
 static int
 operator_operand(
     struct function_number *number, const struct type *type, struct slice value, bool is_decimal)
 {
-	bool is_small = type->kind != TYPE_VARINT && type->kind != TYPE_DECIMAL &&
-	    !operator_is_floating(type->kind);
 	uint8_t bytes[8];
-	int64_t integer;
 	uint64_t bits;
 	double real;
 
-	if (!is_decimal || !is_small)
+	if (!is_decimal || type->kind == TYPE_VARINT || type->kind == TYPE_DECIMAL)
 		return function_number_init(number, type, value);
-	integer = type_load_signed(value);
-	if (integer > INT64_C(1) << 53 || integer < -(INT64_C(1) << 53))
+	real = function_to_double(type, value);
+	if (type->kind != TYPE_FLOAT && fabs(real) > 9007199254740992.0)
 		return function_number_init(number, type, value);
-	real = (double)integer;
 	memcpy(&bits, &real, sizeof(bits));
 	store_u64(bytes, bits);
 	return function_number_init(number, type_native(TYPE_DOUBLE), slice_of(bytes, 8));

@@ -203,9 +203,8 @@ time_fail_precision(
 	buffer_init(&text);
 	value_print_duration(duration, &text);
 	error_set(err, ERROR_INVALID,
-	    "The floor on %s values cannot be computed for the %.*s duration as precision is below "
-	    "1 %s",
-	    type->kind == TYPE_DATE ? "date" : "timestamp", (int)text.size,
+	    "The floor %scannot be computed for the %.*s duration as precision is below 1 %s",
+	    type->kind == TYPE_DATE ? "on date values " : "", (int)text.size,
 	    text.size > 0 ? (const char *)text.data : "", unit);
 	buffer_fini(&text);
 	return -1;
