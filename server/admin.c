@@ -34,6 +34,9 @@ struct admin {
 	bool is_stopping; /* the admin thread's */
 };
 
+/* Answers that are on their way (of stopdaemon itself) get this long. */
+static const struct timeval admin_linger = {0, 50000};
+
 /* An operation that runs on a thread of its own. */
 struct admin_job {
 	struct admin_call call; /* first */
@@ -152,7 +155,7 @@ admin_job_done_cb(evutil_socket_t fd, short what, void *argument)
 	admin->running--;
 	admin_finish(job);
 	if (admin->is_stopping && admin->running == 0)
-		event_base_loopexit(admin->base, NULL);
+		event_base_loopexit(admin->base, &admin_linger);
 }
 
 static void *
@@ -273,7 +276,7 @@ admin_stop_cb(evutil_socket_t fd, short what, void *argument)
 	(void)what;
 	admin->is_stopping = true;
 	if (admin->running == 0)
-		event_base_loopexit(admin->base, NULL);
+		event_base_loopexit(admin->base, &admin_linger);
 }
 
 static void *

@@ -222,7 +222,9 @@ config_read_text(struct config *config, const char *name, struct slice text, str
 
 	if (!yaml_parser_initialize(&parser))
 		return error_set(err, ERROR_NO_MEMORY, "%s: no memory", name);
-	yaml_parser_set_input_string(&parser, text.data, text.size);
+	/* An empty file may come without a pointer, which libyaml does not take. */
+	yaml_parser_set_input_string(
+	    &parser, text.data == NULL ? (const unsigned char *)"" : text.data, text.size);
 	rc = config_load(config, name, &parser, err);
 	yaml_parser_delete(&parser);
 	return rc;

@@ -239,6 +239,15 @@ START_TEST(test_settings_show_every_key_and_hide_secrets)
 }
 END_TEST
 
+START_TEST(test_an_empty_file_is_all_defaults)
+{
+	ck_assert_int_eq(config_read_text(&config, "empty", slice_null, &err), 0);
+	ck_assert_int_eq(read_text(""), 0);
+	ck_assert_int_eq(read_text("# nothing\n"), 0);
+	ck_assert_int_eq(config_finish(&config, &err), 0);
+}
+END_TEST
+
 START_TEST(test_deep_and_endless_files_are_refused)
 {
 	char *text = malloc(20001);
@@ -275,6 +284,7 @@ main(void)
 	tcase_add_test(tests, test_what_does_not_go_together_is_refused);
 	tcase_add_test(tests, test_options_of_the_command_line_win);
 	tcase_add_test(tests, test_settings_show_every_key_and_hide_secrets);
+	tcase_add_test(tests, test_an_empty_file_is_all_defaults);
 	tcase_add_test(tests, test_deep_and_endless_files_are_refused);
 	suite_add_tcase(suite, tests);
 	runner = srunner_create(suite);

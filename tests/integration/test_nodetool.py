@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nodetool and the admin port against a running server."""
+import json
+import re
+import urllib.error
+import urllib.request
+
+import pytest
+
+SIMPLE = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
+
+
+@pytest.fixture(scope="module")
+def table(server, session):
+    session.execute(f"CREATE KEYSPACE nt WITH replication = {SIMPLE}")
+    session.execute("CREATE TABLE nt.t (id int PRIMARY KEY, v text)")
+    insert = session.prepare("INSERT INTO nt.t (id, v) VALUES (?, ?)")
+    for i in range(200):
+        session.execute(insert, (i, f"value {i}"))
+    select = session.prepare("SELECT * FROM nt.t WHERE id = ?")
+    for i in range(50):
+        session.execute(select, (i,))
+    return "nt.t"
+
+
+def column(text, title, row):
+    """The cell of a table's row that starts with `row`."""
+    lines = text.splitlines()
+    head = next(line for line in lines if title in line)
+    at = head.index(title)
+    line = next(line for line in lines if line.startswith(row))
+    return line[at:].split()[0]
+
+
+def test_tpstats_counts_what_the_stages_ran(server, table):
+    text = server.nodetool("tpstats")
+    assert text.startswith("Pool Name ")
+    assert int(column(text, "Completed", "MutationStage")) >= 200
+    assert int(column(text, "Completed", "ReadStage")) >= 50
+    for stage in ("CounterMutationStage", "ViewMutationStage", "CompactionExecutor", "GossipStage",
+                  "Native-Transport-Requests", "MemtableFlushWriter", "AntiEntropyStage"):
+        assert re.search(rf"^{stage} +0 +0 ", text, re.M), text
+    assert "Message type" in text and "MUTATION_REQ" in text
+
+
+def test_tpstats_as_json_and_yaml(server):
+    answer = json.loads(server.nodetool("tpstats", "-F", "json"))
+    assert set(answer) == {"ThreadPools", "WaitLatencies", "DroppedMessage"}
+    assert "CompletedTasks" in answer["ThreadPools"]["ReadStage"]
+    assert "ThreadPools:" in server.nodetool("tpstats", "-F", "yaml")
+    server.nodetool("tpstats", "-F", "xml", status=1)
+
+
+def test_status_has_the_line_that_scripts_look_for(server):
+    text = server.nodetool("status")
+    assert text.startswith("Datacenter: datacenter1\n=======================\n")
+    assert re.search(r"^UN  127\.0\.0\.1 .* [0-9a-f-]{36}  rack1$", text, re.M)
+    server.nodetool("status", "no_such_keyspace", status=1)
+
+
+def test_info(server):
+    text = server.nodetool("info")
+    assert re.search(r"^ID                     : [0-9a-f-]{36}$", text, re.M)
+    assert re.search(r"^Native Transport active: true$", text, re.M)
+    assert re.search(r"^Uptime \(seconds\)       : \d+$", text, re.M)
+    assert "(invoke with -T/--tokens to see all 4 tokens)" in text
+    assert len(re.findall(r"^Token ", server.nodetool("info", "-T"), re.M)) == 4
+
+
+def test_version_ring_and_cluster(server):
+    assert server.nodetool("version").startswith("ReleaseVersion: 4.1.")
+    assert len(re.findall(r"^127\.0\.0\.1 .*Up     Normal", server.nodetool("ring"), re.M)) == 4
+    text = server.nodetool("describecluster")
+    assert "Partitioner: org.apache.cassandra.dht.Murmur3Partitioner" in text
+    assert re.search(r"^\t\t[0-9a-f-]{36}: \[127\.0\.0\.1\]$", text, re.M)
+    assert "system_schema -> Replication class: LocalStrategy {}" in text
+    assert server.nodetool("gossipinfo").startswith("/127.0.0.1\n  generation:")
+
+
+def test_flush_makes_sstables_that_tablestats_and_getsstables_show(server, table):
+    server.nodetool("flush", "nt", "t")
+    text = server.nodetool("tablestats", table)
+    assert re.search(r"SSTable count: 1\n", text)
+    assert re.search(r"Space used \(live\): [1-9]", text)
+    assert re.search(r"Local write count: 200\n", text)
+    path = server.nodetool("getsstables", "nt", "t", "7").strip()
+    assert path.endswith("-big-Data.db") and "/nt/t-" in path
+    assert server.nodetool("getendpoints", "nt", "t", "7") == "127.0.0.1\n"
+    assert "nt/t histograms" in server.nodetool("tablehistograms", "nt", "t")
+    answer = json.loads(server.nodetool("tablestats", "-F", "json", table))
+    assert answer["nt"]["tables"]["t"]["sstable_count"] == 1
+
+
+def test_compact_leaves_one_sstable_and_a_history(server, session, table):
+    for _ in range(3):
+        session.execute("INSERT INTO nt.t (id, v) VALUES (1, 'again')")
+        server.nodetool("flush", "nt")
+    server.nodetool("compact", "nt", "t")
+    assert re.search(r"SSTable count: 1\n", server.nodetool("tablestats", table))
+    history = server.nodetool("compactionhistory")
+    assert re.search(r" nt +t +\d{4}-\d\d-\d\dT", history), history
+    assert server.nodetool("compactionstats").startswith("pending tasks: ")
+
+
+def test_snapshots_come_and_go(server, table):
+    assert "Snapshot directory: one" in server.nodetool("snapshot", "-t", "one", "nt")
+    assert re.search(r"^one +nt +t ", server.nodetool("listsnapshots"), re.M)
+    server.nodetool("clearsnapshot", status=2)
+    server.nodetool("clearsnapshot", "-t", "one")
+    assert "There are no snapshots" in server.nodetool("listsnapshots")
+    server.nodetool("snapshot", "-t", "../up", "nt", status=1)
+
+
+def test_settings_change_while_it_runs(server):
+    server.nodetool("setconcurrency", "ReadStage", 7)
+    assert re.search(r"^ReadStage +0 +7$", server.nodetool("getconcurrency", "ReadStage"), re.M)
+    server.nodetool("setconcurrency", "GossipStage", 7, status=1)
+    server.nodetool("settimeout", "read", 4321)
+    assert server.nodetool("gettimeout", "read") == "Current timeout for type read: 4321 ms\n"
+    server.nodetool("gettimeout", "nonsense", status=1)
+    server.nodetool("setcompactionthroughput", 17)
+    assert server.nodetool("getcompactionthroughput") == "Current compaction throughput: 17 MB/s\n"
+    server.nodetool("setlogginglevel", "ROOT", "DEBUG")
+    assert re.search(r"^ROOT +DEBUG$", server.nodetool("getlogginglevels"), re.M)
+    server.nodetool("setlogginglevel")
+    assert re.search(r"^ROOT +INFO$", server.nodetool("getlogginglevels"), re.M)
+    server.nodetool("disableautocompaction", "nt")
+    assert server.nodetool("statusautocompaction", "nt") == "not running\n"
+    server.nodetool("enableautocompaction", "nt")
+    assert server.nodetool("statusautocompaction", "nt") == "running\n"
+
+
+def test_clientstats_shows_this_driver(server, session):
+    text = server.nodetool("clientstats", "--all")
+    assert "DataStax Python Driver" in text or "Python Driver" in text
+    assert re.search(r"^Total connected clients: [1-9]", text, re.M)
+    assert re.search(r"^anonymous +[1-9]", text, re.M)
+    assert "/127.0.0.1" in server.nodetool("clientstats", "--by-protocol")
+
+
+def test_top_partitions(server, session, table):
+    import threading
+
+    stop = threading.Event()
+
+    def load():
+        while not stop.is_set():
+            session.execute("SELECT * FROM nt.t WHERE id = 33")
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    text = server.nodetool("toppartitions", "nt", "t", 500)
+    stop.set()
+    thread.join()
+    assert re.search(r"^   nt\.t +33 +\d+ +0", text, re.M), text
+
+
+def test_wrong_usage_says_so(server):
+    assert "See 'nodetool help'" in server.nodetool("no_such_command", status=1)
+    assert "does not have" in server.nodetool("repair", status=2)
+    server.nodetool("getendpoints", "nt", status=1)
+    server.nodetool("flush", "no_such_keyspace", status=1)
+    assert "tpstats" in server.nodetool("help")
+    assert "SYNOPSIS" in server.nodetool("help", "snapshot")
+
+
+def get(server, path, method="GET", headers=None):
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{server.admin_port}{path}", method=method, headers=headers or {})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return answer.read().decode()
+
+
+def test_metrics_are_prometheus_text(server, table):
+    text = get(server, "/metrics")
+    for line in text.splitlines():
+        assert re.match(r"#|[a-z_:]+(\{[^}]*\})? -?[0-9.e+-]+$", line), line
+    assert re.search(r'cassandra_threadpools_completedtasks\{pool="MutationStage"\} [1-9]', text)
+    assert re.search(r'cassandra_table_writelatency_count\{keyspace="nt",table="t"\} [1-9]', text)
+    assert "cassandra_clientrequest_latency_count" in text
+
+
+def test_console_is_one_page_and_asks_nobody_else(server):
+    page = get(server, "/")
+    assert page.startswith("<!doctype html>")
+    assert "http://" not in page and "https://" not in page
+
+
+def test_other_sites_may_not_operate(server):
+    with pytest.raises(urllib.error.HTTPError) as error:
+        get(server, "/api/v1/flush", "POST", {"Origin": "http://evil.example"})
+    assert error.value.code == 403
+    with pytest.raises(urllib.error.HTTPError) as error:
+        get(server, "/api/v1/flush")
+    assert error.value.code == 405
+
+
+def test_binary_off_and_on(new_server):
+    server = new_server().start()
+    server.connect()
+    server.nodetool("disablebinary")
+    assert server.nodetool("statusbinary") == "not running\n"
+    with pytest.raises(Exception):
+        server.connect()
+    server.nodetool("enablebinary")
+    server.connect().execute("SELECT * FROM system.local")
+
+
+def test_drain_then_stopdaemon(new_server):
+    server = new_server().start()
+    session = server.connect()
+    session.execute(f"CREATE KEYSPACE d WITH replication = {SIMPLE}")
+    session.execute("CREATE TABLE d.t (id int PRIMARY KEY)")
+    session.execute("INSERT INTO d.t (id) VALUES (1)")
+    server.nodetool("drain")
+    assert "Mode: DRAINED" in server.nodetool("netstats")
+    assert "drained" in server.nodetool("enablebinary", status=2)
+    server.nodetool("stopdaemon")
+    assert server.wait() == 0
+    server.stop()
+    server.start()
+    assert list(server.connect().execute("SELECT id FROM d.t")) == [(1,)]
