@@ -15,6 +15,7 @@
 #include "server/admin.h"
 #include "server/executor.h"
 #include "server/node.h"
+#include "server/operations.h"
 #include "storage/store.h"
 
 /* Starting and stopping a node: everything that touches the disk and the other floors. */
@@ -141,6 +142,7 @@ node_start(struct node *node, struct error *err)
 	node->network = network_new(node);
 	if (executor_start(node->executor, err) != 0)
 		return -1;
+	operations_record_compactions(node->executor);
 	if (node->config->admin_port >= 0 && admin_start(node, &node->admin, err) != 0)
 		return -1;
 	if (network_start(node->network, err) != 0)

@@ -3,11 +3,14 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/log.h"
 #include "server/execution.h"
 #include "server/internal_query.h"
+#include "storage/store.h"
 
 struct schema *
 operations_schema(struct executor *executor)
@@ -135,4 +138,58 @@ operations_compaction_history(struct executor *executor,
 	buffer_fini(&merged);
 	internal_rows_fini(&rows);
 	return 0;
+}
+
+/* {rows: how many partitions came from that many SSTables} as map<int, bigint>. */
+static void
+operations_put_merged(struct buffer *out, const struct store_compaction_record *record)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < record->rows_merged_count; i++)
+		count += record->rows_merged[i] > 0;
+	buffer_put_u32(out, count);
+	for (uint32_t i = 0; i < record->rows_merged_count; i++) {
+		if (record->rows_merged[i] == 0)
+			continue;
+		buffer_put_u32(out, 4);
+		buffer_put_u32(out, i + 1);
+		buffer_put_u32(out, 8);
+		buffer_put_u64(out, record->rows_merged[i]);
+	}
+}
+
+static void
+operations_record_compaction(void *context, const struct store_compaction_record *record)
+{
+	uint8_t numbers[3][8];
+	struct buffer merged;
+	struct error err;
+
+	/* Its own compactions would make it grow by themselves (SystemKeyspace does the same). */
+	if (strcmp(record->keyspace, "system") == 0 &&
+	    strcmp(record->table, "compaction_history") == 0)
+		return;
+	store_u64(numbers[0], (uint64_t)record->ended_ms);
+	store_u64(numbers[1], record->bytes_in);
+	store_u64(numbers[2], record->bytes_out);
+	buffer_init(&merged);
+	operations_put_merged(&merged, record);
+	if (internal_execute(context,
+		"INSERT INTO system.compaction_history (id, keyspace_name, columnfamily_name, "
+		"compacted_at, bytes_in, bytes_out, rows_merged) VALUES (?, ?, ?, ?, ?, ?, ?) "
+		"USING TTL 604800",
+		(const struct slice[]){slice_of(record->id.bytes, sizeof(record->id.bytes)),
+		    slice_of_string(record->keyspace), slice_of_string(record->table),
+		    slice_of(numbers[0], 8), slice_of(numbers[1], 8), slice_of(numbers[2], 8),
+		    buffer_slice(&merged)},
+		7, &err) != 0)
+		log_warn("system.compaction_history: %s", err.text);
+	buffer_fini(&merged);
+}
+
+void
+operations_record_compactions(struct executor *executor)
+{
+	store_on_compaction(executor->store, operations_record_compaction, executor);
 }

@@ -31,4 +31,7 @@ int operations_compaction_history(struct executor *executor,
     void (*each)(void *argument, const struct operations_compaction *compaction), void *argument,
     struct error *err);
 
+/* Write each compaction that ends into system.compaction_history from now on. */
+void operations_record_compactions(struct executor *executor);
+
 #endif

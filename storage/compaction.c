@@ -415,6 +415,25 @@ compaction_manager_free(struct compaction_manager *manager)
 
 /* ---- what store.h promises ----------------------------------------------------------------------- */
 
+/* The running compactions of a table hold SSTables that a major one wants: take the lock when none runs. */
+static void
+compaction_lock_when_idle(struct compaction_manager *manager, const struct table_store *table)
+{
+	pthread_mutex_lock(&manager->done_mutex);
+	for (;;) {
+		const struct compaction *task;
+
+		lock_take(&manager->lock);
+		for (task = manager->running; task != NULL && task->table != table;)
+			task = task->next;
+		if (task == NULL)
+			break;
+		lock_drop(&manager->lock);
+		pthread_cond_wait(&manager->done_cond, &manager->done_mutex);
+	}
+	pthread_mutex_unlock(&manager->done_mutex);
+}
+
 int
 store_compact(struct store *store, struct table_store *table, struct error *err)
 {
@@ -430,7 +449,7 @@ store_compact(struct store *store, struct table_store *table, struct error *err)
 
 	if (store_flush(store, table, err) != 0)
 		return -1;
-	lock_take(&manager->lock);
+	compaction_lock_when_idle(manager, table);
 	view = table_view_acquire(table);
 	candidates = compaction_candidates(table, view, &count);
 	if (count > 0 && !manager->is_stopping) {
