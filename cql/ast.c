@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cql/ast.h"
+#include "cql/describe.h"
 
 #include <assert.h>
 
@@ -125,11 +126,12 @@ ast_type_text(const struct ast_type *type, struct buffer *out)
 		ast_generic_text("vector", type, out);
 		break;
 	case AST_TYPE_USER:
+		/* In quotes where it needs them: the text is parsed again to find the type. */
 		if (type->keyspace.text != NULL) {
-			ast_put(out, type->keyspace);
+			describe_name(ast_slice(type->keyspace), out);
 			buffer_put_u8(out, '.');
 		}
-		ast_put(out, type->name);
+		describe_name(ast_slice(type->name), out);
 		break;
 	case AST_TYPE_CUSTOM:
 		buffer_put_u8(out, '\'');

@@ -269,7 +269,7 @@ START_TEST(test_type_alone)
 	expect_type("int", "int");
 	expect_type("TEXT", "text");
 	expect_type("frozen<frozen<list<int>>>", "frozen<list<int>>");
-	expect_type("map<text,frozen<set<ks.\"U\">>>", "map<text, frozen<set<ks.U>>>");
+	expect_type("map<text,frozen<set<ks.\"U\">>>", "map<text, frozen<set<ks.\"U\">>>");
 	expect_type("tuple<int, tuple<text>, varint>", "tuple<int, tuple<text>, varint>");
 	expect_type("vector<float, 1536>", "vector<float, 1536>");
 	expect_type("'org.apache.cassandra.db.marshal.LexicalUUIDType'",
