@@ -94,6 +94,31 @@ describe_create(const char *what, bool if_not_exists, struct buffer *out)
 
 /* ---- Keyspaces, types ---------------------------------------------------------------------- */
 
+/* As stored, but strategies of Cassandra's own go by their short name. */
+static void
+describe_replication(const struct option_map *replication, struct buffer *out)
+{
+	static const char package[] = "org.apache.cassandra.locator.";
+	uint32_t i;
+
+	buffer_put_u8(out, '{');
+	for (i = 0; i < replication->count; i++) {
+		struct slice key = replication->entries[i].key;
+		struct slice value = replication->entries[i].value;
+
+		if (slice_equal_string(key, "class") && value.size >= sizeof(package) &&
+		    memcmp(value.data, package, sizeof(package) - 1) == 0)
+			value = slice_of(
+			    value.data + sizeof(package) - 1, value.size - (sizeof(package) - 1));
+		if (i > 0)
+			buffer_put_string(out, ", ");
+		describe_literal(key, out);
+		buffer_put_string(out, ": ");
+		describe_literal(value, out);
+	}
+	buffer_put_u8(out, '}');
+}
+
 void
 describe_keyspace(const struct keyspace_metadata *keyspace, bool with_internals, bool if_not_exists,
     struct buffer *out)
@@ -113,7 +138,7 @@ describe_keyspace(const struct keyspace_metadata *keyspace, bool with_internals,
 	describe_create("KEYSPACE", if_not_exists, out);
 	describe_name(keyspace->name, out);
 	buffer_put_string(out, " WITH replication = ");
-	option_map_print(&keyspace->replication, out);
+	describe_replication(&keyspace->replication, out);
 	/* Two blanks, as Cassandra has them. */
 	buffer_printf(
 	    out, "  AND durable_writes = %s;", keyspace->durable_writes ? "true" : "false");

@@ -68,7 +68,8 @@ START_TEST(test_keyspace)
 	struct option_map replication = {NULL, 0};
 	struct keyspace_metadata *keyspace;
 
-	option_map_put(&replication, S("class"), S("SimpleStrategy"), &arena);
+	option_map_put(
+	    &replication, S("class"), S("org.apache.cassandra.locator.SimpleStrategy"), &arena);
 	option_map_put(&replication, S("replication_factor"), S("1"), &arena);
 	keyspace = keyspace_new(S("fixture1"), &replication, true, false);
 	describe_keyspace(keyspace, false, false, &out);
