@@ -260,7 +260,7 @@ static const struct parser_case parser_cases[] = {
 	"\"MyType\", g ks.\"U\", h counter, i vector)",
 	"CREATE_TABLE t {k int} {a map<text, frozen<set<int>>>} {b tuple<int, text>} {c "
 	"vector<float, 3>} {d frozen<tuple<int>>} {e 'org.apache.cassandra.db.marshal.DateType'} "
-	"{f MyType} {g ks.U} {h counter} {i vector} partition(k)"},
+	"{f \"MyType\"} {g ks.\"U\"} {h counter} {i vector} partition(k)"},
 	{"CREATE TABLE t (k int PRIMARY KEY, m text MASKED WITH DEFAULT, n text MASKED WITH "
 	"mask_inner(1, null), o text static masked with ks.f())",
 	"CREATE_TABLE t {k int} {m text masked system.mask_default()} {n text masked "
