@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/stress_operation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include "base/alloc.h"
+#include "cql/value.h"
+
+enum { STRESS_PAGE_SIZE = 5000, STRESS_BATCH_MAX = 65535 };
+
+/* ---- Operations -------------------------------------------------------------------------------------- */
+
+int
+stress_operation_init(struct stress_operation *operation, const char *name,
+    enum stress_operation_kind kind, const struct stress_statement *statement,
+    const struct stress_table *table, struct error *err)
+{
+	memset(operation, 0, sizeof(*operation));
+	snprintf(operation->name, sizeof(operation->name), "%s", name);
+	operation->kind = kind;
+	operation->statement = statement;
+	operation->table = table;
+	operation->marker_columns = xcalloc(statement->marker_count + 1, sizeof(int32_t));
+	for (uint32_t i = 0; i < statement->marker_count; i++) {
+		operation->marker_columns[i] =
+		    stress_table_index(table, statement->markers[i].name);
+		if (operation->marker_columns[i] == INT32_MIN)
+			return error_set(err, ERROR_INVALID,
+			    "no column is made for the marker '%s'", statement->markers[i].name);
+	}
+	return 0;
+}
+
+void
+stress_operation_fini(struct stress_operation *operation)
+{
+	free(operation->marker_columns);
+	operation->marker_columns = NULL;
+}
+
+void
+stress_predefined_table(const struct stress_settings *settings, struct stress_table *table)
+{
+	struct stress_distribution key_size = stress_distribution_fixed(settings->key_size);
+	struct stress_generator_config config = {.seed_text = "randomstrkey", .size = &key_size};
+	char seed_text[STRESS_NAME_MAX + 16];
+
+	memset(table, 0, sizeof(*table));
+	table->key_count = 1;
+	table->value_count = settings->column_count;
+	table->keys = xcalloc(1, sizeof(*table->keys));
+	table->values = xcalloc(settings->column_count, sizeof(*table->values));
+	stress_generator_init(&table->keys[0], "key", type_native(TYPE_BLOB), &config, NULL);
+	table->keys[0].is_hex = true;
+	for (uint32_t i = 0; i < settings->column_count; i++) {
+		snprintf(seed_text, sizeof(seed_text), "randomstr%s", settings->columns[i]);
+		config.seed_text = seed_text;
+		config.size = &settings->column_size;
+		stress_generator_init(
+		    &table->values[i], settings->columns[i], type_native(TYPE_BLOB), &config, NULL);
+	}
+	stress_table_finish(table);
+}
+
+void
+stress_predefined_query(
+    const struct stress_settings *settings, enum stress_operation_kind kind, struct buffer *out)
+{
+	bool is_counter = kind == STRESS_OP_COUNTER_READ || kind == STRESS_OP_COUNTER_WRITE;
+
+	if (kind == STRESS_OP_COUNTER_READ || (kind == STRESS_OP_READ && settings->slice)) {
+		buffer_printf(
+		    out, "SELECT * FROM \"%s\" WHERE KEY=?", is_counter ? "counter1" : "standard1");
+		return;
+	}
+	if (kind == STRESS_OP_READ)
+		buffer_put_string(out, "SELECT ");
+	else if (is_counter)
+		buffer_put_string(out, "UPDATE counter1 SET ");
+	else if (settings->timestamp != NULL)
+		buffer_printf(
+		    out, "UPDATE \"standard1\" USING TIMESTAMP %s SET ", settings->timestamp);
+	else
+		buffer_put_string(out, "UPDATE \"standard1\" SET ");
+	for (uint32_t i = 0; i < settings->column_count; i++) {
+		const char *name = settings->columns[i];
+
+		buffer_printf(out, "%s\"%s\"", i > 0 ? "," : "", name);
+		if (is_counter)
+			buffer_printf(out, "=\"%s\"+?", name);
+		else if (kind == STRESS_OP_WRITE)
+			buffer_put_string(out, " = ?");
+	}
+	if (kind == STRESS_OP_READ)
+		buffer_put_string(out, " FROM \"standard1\"");
+	buffer_put_string(out, " WHERE KEY=?");
+}
+
+/* ---- Makers ------------------------------------------------------------------------------------------ */
+
+void
+stress_maker_init(struct stress_maker *maker, const struct stress_operation *operation,
+    const struct stress_settings *settings, struct stress_seeds *seeds, int64_t random_seed)
+{
+	uint32_t count = operation->statement->marker_count + 1;
+
+	memset(maker, 0, sizeof(*maker));
+	maker->operation = operation;
+	maker->settings = settings;
+	stress_partition_init(&maker->partition, operation->table, random_seed);
+	maker->partition.seeds = seeds;
+	stress_random_seed(&maker->random, random_seed ^ 0x5eed);
+	maker->population = settings->population.distribution;
+	stress_distribution_seed(&maker->population, random_seed * 31);
+	maker->counter_add = settings->counter_add;
+	stress_distribution_seed(&maker->counter_add, random_seed * 37);
+	maker->row_population = operation->kind == STRESS_OP_INSERT
+	    ? operation->profile->row_population
+	    : settings->row_population;
+	if (operation->profile != NULL) {
+		maker->batch_size = operation->profile->partitions;
+		maker->select = operation->profile->select;
+		stress_distribution_seed(&maker->batch_size, random_seed * 41);
+		stress_distribution_seed(&maker->select.distribution, random_seed * 43);
+	}
+	stress_distribution_seed(&maker->row_population.distribution, random_seed * 47);
+	maker->values = xcalloc(count, sizeof(*maker->values));
+	maker->rows = operation->kind == STRESS_OP_QUERY
+	    ? xcalloc((size_t)count * count, sizeof(*maker->rows))
+	    : NULL;
+	arena_init(&maker->arena, 16384);
+}
+
+void
+stress_maker_fini(struct stress_maker *maker)
+{
+	stress_partition_fini(&maker->partition);
+	free(maker->values);
+	free(maker->rows);
+	arena_fini(&maker->arena);
+}
+
+/* ---- Requests ------------------------------------------------------------------------------------------ */
+
+static size_t
+stress_put_header(struct buffer *out, uint8_t version, int16_t stream, enum opcode opcode)
+{
+	struct envelope_header header = {.version = version, .opcode = opcode, .stream = stream};
+	size_t start = out->size;
+	uint8_t *at = buffer_append(out, ENVELOPE_HEADER_SIZE);
+
+	if (at != NULL)
+		envelope_store_header(at, &header);
+	return start;
+}
+
+static void
+stress_close_envelope(struct buffer *out, size_t start)
+{
+	if (!out->is_failed)
+		buffer_patch_u32(
+		    out, start + 5, (uint32_t)(out->size - start - ENVELOPE_HEADER_SIZE));
+}
+
+/* Consistency, flags, values and the rest. */
+static void
+stress_put_options(struct buffer *out, size_t start, uint8_t version,
+    const struct stress_statement *statement, const struct slice *values, uint32_t count,
+    int64_t timestamp, struct stress_request *request)
+{
+	uint32_t flags = count > 0 ? QUERY_FLAG_VALUES : 0;
+
+	if (!statement->is_write)
+		flags |= QUERY_FLAG_PAGE_SIZE | QUERY_FLAG_SKIP_METADATA;
+	if (statement->serial_consistency != CONSISTENCY_SERIAL)
+		flags |= QUERY_FLAG_SERIAL_CONSISTENCY;
+	if (statement->is_write)
+		flags |= QUERY_FLAG_TIMESTAMP;
+	buffer_put_u16(out, (uint16_t)statement->consistency);
+	request->flags_at = (uint32_t)(out->size - start);
+	if (version >= 5)
+		buffer_put_u32(out, flags);
+	else
+		buffer_put_u8(out, (uint8_t)flags);
+	if (count > 0)
+		buffer_put_u16(out, (uint16_t)count);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t size = slice_is_null(values[i]) ? UINT32_MAX : (uint32_t)values[i].size;
+		uint8_t *at = buffer_append(out, 4 + values[i].size);
+
+		if (at == NULL)
+			return;
+		store_u32(at, size);
+		if (values[i].size > 0)
+			memcpy(at + 4, values[i].data, values[i].size);
+	}
+	request->page_at = 0;
+	if (!statement->is_write) {
+		buffer_put_u32(out, STRESS_PAGE_SIZE);
+		request->page_at = (uint32_t)(out->size - start);
+	}
+	if ((flags & QUERY_FLAG_SERIAL_CONSISTENCY) != 0)
+		buffer_put_u16(out, (uint16_t)statement->serial_consistency);
+	if ((flags & QUERY_FLAG_TIMESTAMP) != 0)
+		buffer_put_u64(out, (uint64_t)timestamp);
+}
+
+static void
+stress_put_short_bytes(struct buffer *out, struct slice bytes)
+{
+	buffer_put_u16(out, (uint16_t)bytes.size);
+	buffer_put_slice(out, bytes);
+}
+
+/* The statement's text with literals in the place of its markers. */
+static void
+stress_put_text(
+    struct buffer *out, const struct stress_statement *statement, const struct slice *values)
+{
+	size_t size_at = out->size;
+	uint32_t marker = 0;
+	bool is_quoted = false;
+
+	buffer_put_u32(out, 0);
+	for (const char *c = statement->query; *c != '\0'; c++) {
+		if (*c == '\'')
+			is_quoted = !is_quoted;
+		if (*c == '?' && !is_quoted && marker < statement->marker_count) {
+			value_to_literal(statement->markers[marker].type, values[marker], out);
+			marker++;
+		} else {
+			buffer_put_u8(out, (uint8_t)*c);
+		}
+	}
+	if (!out->is_failed)
+		buffer_patch_u32(out, size_at, (uint32_t)(out->size - size_at - 4));
+}
+
+static void
+stress_put_statement(struct buffer *out, uint8_t version, int16_t stream,
+    const struct stress_statement *statement, const struct slice *values, int64_t timestamp,
+    struct stress_request *request)
+{
+	size_t start;
+
+	if (!statement->is_prepared) {
+		start = stress_put_header(out, version, stream, OPCODE_QUERY);
+		stress_put_text(out, statement, values);
+		stress_put_options(out, start, version, statement, NULL, 0, timestamp, request);
+		stress_close_envelope(out, start);
+		return;
+	}
+	start = stress_put_header(out, version, stream, OPCODE_EXECUTE);
+	stress_put_short_bytes(out, statement->id);
+	if (version >= 5)
+		stress_put_short_bytes(out, statement->result_metadata_id);
+	stress_put_options(
+	    out, start, version, statement, values, statement->marker_count, timestamp, request);
+	stress_close_envelope(out, start);
+}
+
+/* The values of the markers from the row at hand; counters are added a number of the settings. */
+static void
+stress_maker_gather(struct stress_maker *maker)
+{
+	const struct stress_operation *operation = maker->operation;
+
+	for (uint32_t i = 0; i < operation->statement->marker_count; i++) {
+		int32_t column = operation->marker_columns[i];
+
+		maker->values[i] = stress_partition_value(&maker->partition, column)->wire;
+		if (operation->kind == STRESS_OP_COUNTER_WRITE && column >= 0) {
+			uint8_t *number = arena_alloc(&maker->arena, 8);
+
+			store_u64(number, (uint64_t)stress_distribution_next(&maker->counter_add));
+			maker->values[i] = slice_of(number, 8);
+		}
+	}
+}
+
+int
+stress_maker_put(struct stress_maker *maker, struct buffer *out, uint8_t version, int16_t stream,
+    struct stress_request *request, bool is_new, int64_t timestamp, struct error *err)
+{
+	struct stress_partition *partition = &maker->partition;
+
+	arena_reset(&maker->arena);
+	if (is_new)
+		request->row_population = stress_ratio_next(&maker->row_population);
+	if (maker->operation->kind == STRESS_OP_WRITE) {
+		bool is_write = is_new;
+
+		if (!stress_partition_reset(partition, &request->seed, 1, 0,
+			request->row_population, is_write, &maker->arena) ||
+		    !stress_partition_next(partition))
+			return 0;
+		/* The seed in hand may have been let go. */
+		request->seed.managed = NULL;
+	} else {
+		stress_partition_set_key(partition, &request->seed, &maker->arena);
+		if (is_new && stress_operation_is_write(maker->operation)) {
+			stress_seeds_mark(partition->seeds, &request->seed, true, true);
+			stress_seeds_release(partition->seeds, &request->seed);
+		}
+	}
+	stress_maker_gather(maker);
+	request->partitions = 1;
+	request->rows = 1;
+	stress_put_statement(
+	    out, version, stream, maker->operation->statement, maker->values, timestamp, request);
+	return buffer_check(out, err) == 0 ? 1 : -1;
+}
+
+/* ---- Requests of profiles -------------------------------------------------------------------------- */
+
+static void
+stress_put_batch_entry(struct stress_maker *maker, struct buffer *out)
+{
+	const struct stress_statement *statement = maker->operation->statement;
+
+	buffer_put_u8(out, statement->is_prepared);
+	if (statement->is_prepared) {
+		stress_put_short_bytes(out, statement->id);
+		buffer_put_u16(out, (uint16_t)statement->marker_count);
+	} else {
+		stress_put_text(out, statement, maker->values);
+		buffer_put_u16(out, 0);
+		return;
+	}
+	for (uint32_t i = 0; i < statement->marker_count; i++) {
+		buffer_put_u32(out,
+		    slice_is_null(maker->values[i]) ? UINT32_MAX : (uint32_t)maker->values[i].size);
+		buffer_put_slice(out, maker->values[i]);
+	}
+}
+
+/*
+ * Rows of some partitions. One row is an EXECUTE, more are a BATCH: it is written as a batch, and
+ * begun anew when only one row came together.
+ */
+static int
+stress_maker_put_insert(struct stress_maker *maker, struct stress_seeds *seeds, struct buffer *out,
+    uint8_t version, uint32_t partitions, struct stress_request *request, int64_t timestamp,
+    bool *is_over, struct error *err)
+{
+	const struct stress_statement *statement = maker->operation->statement;
+	size_t start = stress_put_header(out, version, 0, OPCODE_BATCH), count_at;
+	struct stress_seed seed;
+
+	request->rows = 0;
+	request->partitions = 0;
+	buffer_put_u8(out, (uint8_t)maker->operation->profile->batch_type);
+	count_at = out->size;
+	buffer_put_u16(out, 0);
+	while (request->partitions < partitions) {
+		if (!stress_seeds_next(seeds, &maker->population, true, &seed)) {
+			*is_over = request->partitions == 0;
+			break;
+		}
+		if (!stress_partition_reset(&maker->partition, &seed,
+			stress_ratio_next(&maker->select), 0,
+			stress_ratio_next(&maker->row_population), true, &maker->arena))
+			continue;
+		request->seed = seed;
+		request->seed.managed = NULL;
+		request->partitions++;
+		while (stress_partition_next(&maker->partition)) {
+			if (request->rows == STRESS_BATCH_MAX)
+				return error_set(err, ERROR_INVALID, "A batch of more than %d rows",
+				    STRESS_BATCH_MAX);
+			stress_maker_gather(maker);
+			stress_put_batch_entry(maker, out);
+			request->rows++;
+		}
+	}
+	if (request->rows == 1) {
+		out->size = start;
+		stress_put_statement(out, version, 0, statement, maker->values, timestamp, request);
+		return buffer_check(out, err) == 0 ? 1 : -1;
+	}
+	if (request->rows == 0) {
+		out->size = start;
+		return 0;
+	}
+	if (!out->is_failed)
+		store_u16(out->data + count_at, (uint16_t)request->rows);
+	stress_put_options(out, start, version, statement, NULL, 0, timestamp, request);
+	stress_close_envelope(out, start);
+	return buffer_check(out, err) == 0 ? 1 : -1;
+}
+
+/* Arguments of a query: all of one row, or each from a row drawn out of a few. */
+static bool
+stress_maker_draw(struct stress_maker *maker, const struct stress_seed *seed)
+{
+	const struct stress_operation *operation = maker->operation;
+	uint32_t markers = operation->statement->marker_count, rows = 0;
+	int32_t wanted = operation->is_same_row || markers == 0 ? 1 : (int32_t)markers;
+
+	if (!stress_partition_reset(&maker->partition, seed, NAN, wanted,
+		stress_ratio_next(&maker->row_population), false, &maker->arena))
+		return false;
+	while (rows < (uint32_t)wanted && stress_partition_next(&maker->partition)) {
+		for (uint32_t i = 0; i < markers; i++)
+			maker->rows[rows * markers + i] = *stress_partition_value(
+			    &maker->partition, operation->marker_columns[i]);
+		rows++;
+	}
+	for (uint32_t i = 0; rows > 0 && i < markers; i++) {
+		uint32_t row = operation->marker_columns[i] < 0 || rows == 1
+		    ? 0
+		    : stress_random_below(&maker->random, rows);
+
+		maker->values[i] = maker->rows[row * markers + i].wire;
+	}
+	return rows > 0;
+}
+
+int
+stress_maker_put_user(struct stress_maker *maker, struct stress_seeds *seeds, struct buffer *out,
+    uint8_t version, uint32_t partitions, struct stress_request *request, int64_t timestamp,
+    bool *is_over, struct error *err)
+{
+	struct stress_seed seed;
+
+	*is_over = false;
+	arena_reset(&maker->arena);
+	if (maker->operation->kind == STRESS_OP_INSERT)
+		return stress_maker_put_insert(
+		    maker, seeds, out, version, partitions, request, timestamp, is_over, err);
+	do {
+		if (!stress_seeds_next(seeds, &maker->population, false, &seed)) {
+			*is_over = true;
+			return 0;
+		}
+		request->seed = seed;
+	} while (!stress_maker_draw(maker, &seed));
+	request->rows = 0;
+	request->partitions = 0;
+	stress_put_statement(
+	    out, version, 0, maker->operation->statement, maker->values, timestamp, request);
+	return buffer_check(out, err) == 0 ? 1 : -1;
+}
+
+void
+stress_request_put_page(const struct stress_request *request, struct slice envelope,
+    uint8_t version, struct slice paging_state, struct buffer *out)
+{
+	size_t start = out->size, flags_at = start + request->flags_at;
+
+	buffer_put(out, envelope.data, request->page_at);
+	buffer_put_u32(out, (uint32_t)paging_state.size);
+	buffer_put_slice(out, paging_state);
+	buffer_put(out, envelope.data + request->page_at, envelope.size - request->page_at);
+	if (out->is_failed)
+		return;
+	/* The flag lies in the last byte, however wide they are. */
+	out->data[flags_at + (version >= 5 ? 3 : 0)] |= QUERY_FLAG_PAGING_STATE;
+	stress_close_envelope(out, start);
+}
+
+/* ---- Answers --------------------------------------------------------------------------------------------- */
+
+bool
+stress_maker_validate(struct stress_maker *maker, const struct stress_request *request,
+    const struct client_rows *rows)
+{
+	struct stress_partition *partition = &maker->partition;
+	const struct stress_table *table = &partition->table;
+	uint32_t skipped = maker->settings->slice ? 1 : 0; /* the key, first of SELECT * */
+	struct slice content = rows->content, cell;
+
+	if (rows->row_count != 1 || rows->metadata.column_count != table->value_count + skipped)
+		return false;
+	arena_reset(&maker->arena);
+	if (!stress_partition_reset(
+		partition, &request->seed, 1, 0, request->row_population, false, &maker->arena) ||
+	    !stress_partition_next(partition))
+		return false;
+	for (uint32_t i = 0; i < rows->metadata.column_count; i++) {
+		if (client_next_cell(&content, &cell) != 0)
+			return false;
+		if (i < skipped)
+			continue;
+		/* What was not populated may be there from an earlier write. */
+		if (!slice_is_null(partition->row[i - skipped].wire) &&
+		    !slice_equal(cell, partition->row[i - skipped].wire))
+			return false;
+	}
+	return true;
+}
+
+void
+stress_maker_print_keys(
+    struct stress_maker *maker, const struct stress_request *request, struct buffer *out)
+{
+	arena_reset(&maker->arena);
+	stress_partition_set_key(&maker->partition, &request->seed, &maker->arena);
+	buffer_put_string(out, "[");
+	stress_partition_print_key(&maker->partition, out);
+	buffer_put_string(out, "]");
+}
