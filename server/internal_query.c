@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/internal_query.h"
+#include <stdlib.h>
+#include "base/alloc.h"
 #include "base/log.h"
 #include "server/execution.h"
+#include "server/modification.h"
 
 enum { INTERNAL_ARENA_BLOCK = 16 << 10 };
 
@@ -98,6 +101,114 @@ internal_execute(struct executor *executor, const char *cql, const struct slice 
 	return rc;
 }
 
+/* ---- Batches --------------------------------------------------------------------------------- */
+
+struct internal_batch {
+	struct arena arena; /* values, and all that the execution makes */
+	struct buffer out;
+	struct execution execution;
+	struct mutation_set set;
+	struct prepared_statement **plans; /* owned; a reference each */
+	uint32_t plan_count;
+	int64_t timestamp; /* of the last statement */
+};
+
+struct internal_batch *
+internal_batch_new(struct executor *executor)
+{
+	struct internal_batch *batch = xzalloc(sizeof(*batch));
+
+	arena_init(&batch->arena, INTERNAL_ARENA_BLOCK);
+	buffer_init(&batch->out);
+	execution_init(&batch->execution, executor, &batch->arena, &batch->out);
+	batch->set.arena = &batch->arena;
+	return batch;
+}
+
+void
+internal_batch_free(struct internal_batch *batch)
+{
+	if (batch == NULL)
+		return;
+	for (uint32_t i = 0; i < batch->plan_count; i++)
+		prepared_statement_unref(batch->plans[i]);
+	free(batch->plans);
+	buffer_fini(&batch->out);
+	arena_fini(&batch->arena);
+	free(batch);
+}
+
+static struct prepared_statement *
+internal_batch_prepare(struct internal_batch *batch, const char *cql, struct error *err)
+{
+	struct executor *executor = batch->execution.executor;
+	struct schema *schema = schema_holder_get(&executor->schema);
+	struct prepared_statement *plan;
+	int rc = prepare_statement(schema, slice_null, slice_of_string(cql), &plan, err);
+
+	schema_unref(schema);
+	if (rc != 0)
+		return NULL;
+	batch->plans = xrealloc(batch->plans, (batch->plan_count + 1) * sizeof(*batch->plans));
+	batch->plans[batch->plan_count++] = plan;
+	return plan;
+}
+
+int
+internal_batch_add(struct internal_batch *batch, const char *cql, const struct slice *values,
+    uint32_t count, struct error *err)
+{
+	struct execution *execution = &batch->execution;
+	struct query_options *options = arena_zalloc(&batch->arena, sizeof(*options));
+	struct bound_value *bound = arena_calloc(&batch->arena, count, sizeof(*bound));
+	struct modification *modification = arena_zalloc(&batch->arena, sizeof(*modification));
+	struct prepared_statement *plan;
+
+	if (options == NULL || bound == NULL || modification == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for '%s'", cql);
+	plan = internal_batch_prepare(batch, cql, err);
+	if (plan == NULL)
+		return -1;
+	for (uint32_t i = 0; i < count; i++)
+		bound[i].value = arena_copy(&batch->arena, values[i]);
+	options->consistency = CONSISTENCY_ONE;
+	options->serial_consistency = CONSISTENCY_SERIAL;
+	options->values = (struct bound_values){count, bound, NULL};
+	execution->plan = plan;
+	if (execution_bind(execution, options, err) != 0)
+		return -1;
+	/* The clock hands out each microsecond once. */
+	execution->timestamp = TIMESTAMP_NONE;
+	*modification = (struct modification){.plan = plan->modification,
+	    .terms = execution->terms,
+	    .timestamp = execution_timestamp(execution),
+	    .now_seconds = execution->now_seconds};
+	if (modification_begin(modification, execution, err) != 0)
+		return -1;
+	return modification_collect(modification, execution, &batch->set, err);
+}
+
+int
+internal_batch_run(struct internal_batch *batch, struct error *err)
+{
+	struct internal_call call = {.is_done = false};
+	struct execution *execution = &batch->execution;
+	struct mutation *mutations;
+
+	if (batch->set.count == 0)
+		return 0;
+	if (mutation_set_finish(&batch->set, &mutations, err) != 0)
+		return -1;
+	pthread_mutex_init(&call.mutex, NULL);
+	pthread_cond_init(&call.done_cond, NULL);
+	execution->plan = NULL; /* all of them are the batch's */
+	execution->done = internal_done;
+	execution->context = &call;
+	execution_write(execution, mutations, batch->set.count, batch->set.entries[0].keyspace,
+	    WRITE_UNLOGGED_BATCH);
+	return internal_wait(&call, err);
+}
+
 int
 internal_select(struct executor *executor, const char *cql, const struct slice *values,
     uint32_t count, struct internal_rows *out, struct error *err)
@@ -137,21 +248,6 @@ void
 internal_rows_fini(struct internal_rows *rows)
 {
 	buffer_fini(&rows->cells);
-}
-
-int
-internal_flush(
-    struct executor *executor, const char *keyspace, const char *table, struct error *err)
-{
-	struct schema *schema = schema_holder_get(&executor->schema);
-	const struct table_metadata *metadata =
-	    schema_table(schema, slice_of_string(keyspace), slice_of_string(table));
-	struct table_store *store =
-	    metadata == NULL ? NULL : store_table(executor->store, metadata);
-	int rc = store == NULL ? 0 : store_flush(executor->store, store, err);
-
-	schema_unref(schema);
-	return rc;
 }
 
 /* ---- Prepared statements ------------------------------------------------------------------- */

@@ -16,6 +16,20 @@ struct prepared_statement;
 int internal_execute(struct executor *executor, const char *cql, const struct slice *values,
     uint32_t count, struct error *err);
 
+/*
+ * Several writes that take effect together: those to one partition key of one keyspace are one record
+ * of the commit log, so that a crash leaves all of them or none. Each is a little younger than the one
+ * before (its timestamp is), as if they had run one after the other.
+ */
+struct internal_batch;
+struct internal_batch *internal_batch_new(struct executor *executor);
+/* Values are copied. */
+int internal_batch_add(struct internal_batch *batch, const char *cql, const struct slice *values,
+    uint32_t count, struct error *err);
+/* Write and wait; nothing happens when none was added. */
+int internal_batch_run(struct internal_batch *batch, struct error *err);
+void internal_batch_free(struct internal_batch *batch);
+
 /* Rows of a SELECT, whole in memory. */
 struct internal_rows {
 	struct buffer cells; /* owned */
@@ -37,8 +51,5 @@ void internal_rows_fini(struct internal_rows *rows);
 void internal_save_prepared(struct executor *executor, const struct prepared_statement *plan);
 int internal_load_prepared(struct executor *executor, struct error *err);
 
-/* Write a table's memtable to disk, by name: what the schema needs before the log is replayed. */
-int internal_flush(
-    struct executor *executor, const char *keyspace, const char *table, struct error *err);
 
 #endif

@@ -94,7 +94,10 @@ schema_apply(struct executor *executor, const struct schema_transformation *tran
 	schema = transformation->after == NULL
 	    ? schema_without_keyspace(transformation->schema, transformation->name)
 	    : schema_with_keyspace(transformation->schema, transformation->after);
-	rc = schema_tables_save(executor, transformation->before, transformation->after, true, err);
+	rc = schema_tables_save(executor, transformation->before, transformation->after, err);
+	/* Acknowledged schema changes survive the machine's death in every mode of the commit log. */
+	if (rc == 0)
+		rc = store_sync(executor->store, err);
 	if (rc == 0)
 		rc = schema_put(executor, schema, err);
 	if (rc == 0) {
@@ -217,7 +220,7 @@ schema_save_system(struct executor *executor, const struct schema *schema, struc
 			continue;
 		if (schema_tables_has_keyspace(executor, keyspace->name, &is_there, err) != 0)
 			return -1;
-		if (!is_there && schema_tables_save(executor, NULL, keyspace, false, err) != 0)
+		if (!is_there && schema_tables_save(executor, NULL, keyspace, err) != 0)
 			return -1;
 	}
 	return 0;
@@ -226,13 +229,16 @@ schema_save_system(struct executor *executor, const struct schema *schema, struc
 int
 schema_start(struct executor *executor, struct error *err)
 {
-	struct schema *system, *schema, *again;
+	struct schema *system, *schema;
 	int rc;
 
 	coordinator_set_datacenter(executor->coordinator, executor->config->dc);
 	if (system_tables_schema(&system, err) != 0)
 		return -1;
 	rc = schema_put(executor, system, err);
+	/* The schema is in SSTables and in the commit log: its own tables are replayed first. */
+	if (rc == 0)
+		rc = store_replay_local(executor->store, err);
 	if (rc == 0)
 		rc = schema_tables_load(executor, system, &schema, err);
 	if (rc != 0) {
@@ -244,14 +250,6 @@ schema_start(struct executor *executor, struct error *err)
 		rc = system_local_load_truncated(executor, err);
 	if (rc == 0)
 		rc = store_replay(executor->store, err);
-	/* What of the schema lay in the commit log only. */
-	if (rc == 0)
-		rc = schema_tables_load(executor, system, &again, err);
-	if (rc == 0) {
-		if (!uuid_equal(&again->version, &schema->version))
-			rc = schema_put(executor, again, err);
-		schema_unref(again);
-	}
 	schema_unref(schema);
 	if (rc == 0)
 		rc = schema_save_system(executor, system, err);

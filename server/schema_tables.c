@@ -5,28 +5,19 @@
 #include "server/execution.h"
 #include "server/internal_query.h"
 
-enum {
-	SCHEMA_TOUCHED_KEYSPACES = 1,
-	SCHEMA_TOUCHED_TABLES = 2,
-	SCHEMA_TOUCHED_COLUMNS = 4,
-	SCHEMA_TOUCHED_DROPPED = 8,
-	SCHEMA_TOUCHED_TYPES = 16,
-	SCHEMA_TOUCHED_INDEXES = 32,
-	SCHEMA_ARENA_BLOCK = 16 << 10,
-};
+enum { SCHEMA_ARENA_BLOCK = 16 << 10 };
 
 struct schema_writer {
 	struct executor *executor;
+	struct internal_batch *batch; /* what is to be written, together */
 	struct arena arena;
-	unsigned touched;
 };
 
 static int
-schema_write(struct schema_writer *writer, unsigned touched, const char *cql,
-    const struct slice *values, uint32_t count, struct error *err)
+schema_write(struct schema_writer *writer, const char *cql, const struct slice *values,
+    uint32_t count, struct error *err)
 {
-	writer->touched |= touched;
-	return internal_execute(writer->executor, cql, values, count, err);
+	return internal_batch_add(writer->batch, cql, values, count, err);
 }
 
 /* ---- Values -------------------------------------------------------------------------------- */
@@ -101,7 +92,7 @@ schema_write_column(struct schema_writer *writer, const struct table_metadata *t
 	    schema_int(writer, is_key ? column->position : UINT32_MAX),
 	    schema_type_text(writer, column->type)};
 
-	return schema_write(writer, SCHEMA_TOUCHED_COLUMNS,
+	return schema_write(writer,
 	    "INSERT INTO system_schema.columns (keyspace_name, table_name, column_name, "
 	    "clustering_order, column_name_bytes, kind, position, type) VALUES (?, ?, ?, ?, ?, ?, "
 	    "?, ?)",
@@ -120,7 +111,7 @@ schema_write_dropped(struct schema_writer *writer, const struct table_metadata *
 	if (time == NULL)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for the schema");
 	store_u64(time, (uint64_t)(dropped->dropped_us / 1000));
-	return schema_write(writer, SCHEMA_TOUCHED_DROPPED,
+	return schema_write(writer,
 	    "INSERT INTO system_schema.dropped_columns (keyspace_name, table_name, column_name, "
 	    "dropped_time, kind, type) VALUES (?, ?, ?, ?, ?, ?)",
 	    values, 6, err);
@@ -133,7 +124,7 @@ schema_write_index(struct schema_writer *writer, const struct table_metadata *ta
 	struct slice values[] = {table->keyspace, table->name, index->name,
 	    slice_of_string(index->kind), schema_pack_options(writer, &index->options)};
 
-	return schema_write(writer, SCHEMA_TOUCHED_INDEXES,
+	return schema_write(writer,
 	    "INSERT INTO system_schema.indexes (keyspace_name, table_name, index_name, kind, "
 	    "options) VALUES (?, ?, ?, ?, ?)",
 	    values, 5, err);
@@ -193,19 +184,18 @@ schema_write_table_row(
 	buffer_put(&cql, ")", 2);
 	rc = buffer_check(&cql, err);
 	if (rc == 0)
-		rc = schema_write(
-		    writer, SCHEMA_TOUCHED_TABLES, (const char *)cql.data, values, n, err);
+		rc = schema_write(writer, (const char *)cql.data, values, n, err);
 	buffer_fini(&cql);
 	return rc;
 }
 
 static int
-schema_delete_row(struct schema_writer *writer, unsigned touched, const char *cql,
-    struct slice keyspace, struct slice name, struct slice sub, struct error *err)
+schema_delete_row(struct schema_writer *writer, const char *cql, struct slice keyspace,
+    struct slice name, struct slice sub, struct error *err)
 {
 	struct slice values[3] = {keyspace, name, sub};
 
-	return schema_write(writer, touched, cql, values, slice_is_null(sub) ? 2 : 3, err);
+	return schema_write(writer, cql, values, slice_is_null(sub) ? 2 : 3, err);
 }
 
 static int
@@ -219,7 +209,7 @@ schema_write_table(struct schema_writer *writer, const struct table_metadata *be
 
 		if (table_column(after, column->name) != NULL)
 			continue;
-		if (schema_delete_row(writer, SCHEMA_TOUCHED_COLUMNS,
+		if (schema_delete_row(writer,
 			"DELETE FROM system_schema.columns WHERE keyspace_name = ? AND table_name "
 			"= "
 			"? AND column_name = ?",
@@ -234,7 +224,7 @@ schema_write_table(struct schema_writer *writer, const struct table_metadata *be
 		struct slice name = before->dropped[i].column.name;
 
 		if (table_dropped_column(after, name) == NULL &&
-		    schema_delete_row(writer, SCHEMA_TOUCHED_DROPPED,
+		    schema_delete_row(writer,
 			"DELETE FROM system_schema.dropped_columns WHERE keyspace_name = ? AND "
 			"table_name = ? AND column_name = ?",
 			after->keyspace, after->name, name, err) != 0)
@@ -255,25 +245,16 @@ static int
 schema_delete_table(
     struct schema_writer *writer, const struct table_metadata *table, struct error *err)
 {
-	static const struct {
-		unsigned touched;
-		const char *cql;
-	} deletes[] = {
-	    {SCHEMA_TOUCHED_TABLES,
-		"DELETE FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?"},
-	    {SCHEMA_TOUCHED_COLUMNS,
-		"DELETE FROM system_schema.columns WHERE keyspace_name = ? AND table_name = ?"},
-	    {SCHEMA_TOUCHED_DROPPED,
-		"DELETE FROM system_schema.dropped_columns WHERE keyspace_name = ? AND table_name "
-		"= "
-		"?"},
-	    {SCHEMA_TOUCHED_INDEXES,
-		"DELETE FROM system_schema.indexes WHERE keyspace_name = ? AND table_name = ?"},
+	static const char *const deletes[] = {
+	    "DELETE FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?",
+	    "DELETE FROM system_schema.columns WHERE keyspace_name = ? AND table_name = ?",
+	    "DELETE FROM system_schema.dropped_columns WHERE keyspace_name = ? AND table_name = ?",
+	    "DELETE FROM system_schema.indexes WHERE keyspace_name = ? AND table_name = ?",
 	};
 
 	for (size_t i = 0; i < sizeof(deletes) / sizeof(deletes[0]); i++) {
-		if (schema_delete_row(writer, deletes[i].touched, deletes[i].cql, table->keyspace,
-			table->name, slice_null, err) != 0)
+		if (schema_delete_row(
+			writer, deletes[i], table->keyspace, table->name, slice_null, err) != 0)
 			return -1;
 	}
 	return 0;
@@ -296,7 +277,7 @@ schema_write_type(struct schema_writer *writer, const struct type *type, struct 
 	values[1] = type->name;
 	values[2] = schema_pack(writer, "frozen<list<text>>", names, type->param_count);
 	values[3] = schema_pack(writer, "frozen<list<text>>", types, type->param_count);
-	return schema_write(writer, SCHEMA_TOUCHED_TYPES,
+	return schema_write(writer,
 	    "INSERT INTO system_schema.types (keyspace_name, type_name, field_names, field_types) "
 	    "VALUES (?, ?, ?, ?)",
 	    values, 4, err);
@@ -310,7 +291,7 @@ schema_write_keyspace(
 	struct slice values[3] = {keyspace->name, slice_of(&truth[keyspace->durable_writes], 1),
 	    schema_pack_options(writer, &keyspace->replication)};
 
-	return schema_write(writer, SCHEMA_TOUCHED_KEYSPACES,
+	return schema_write(writer,
 	    "INSERT INTO system_schema.keyspaces (keyspace_name, durable_writes, replication) "
 	    "VALUES "
 	    "(?, ?, ?)",
@@ -333,8 +314,7 @@ schema_delete_keyspace(struct schema_writer *writer, struct slice name, struct e
 		buffer_put_u8(&cql, 0);
 		rc = buffer_check(&cql, err);
 		if (rc == 0)
-			rc =
-			    schema_write(writer, UINT32_MAX, (const char *)cql.data, &name, 1, err);
+			rc = schema_write(writer, (const char *)cql.data, &name, 1, err);
 	}
 	buffer_fini(&cql);
 	return rc;
@@ -355,7 +335,7 @@ schema_write_changes(struct schema_writer *writer, const struct keyspace_metadat
 		const struct type *type = before->types[i].type;
 
 		if (keyspace_type(after, type->name) == NULL &&
-		    schema_delete_row(writer, SCHEMA_TOUCHED_TYPES,
+		    schema_delete_row(writer,
 			"DELETE FROM system_schema.types WHERE keyspace_name = ? AND type_name = ?",
 			after->name, type->name, slice_null, err) != 0)
 			return -1;
@@ -386,24 +366,17 @@ schema_write_changes(struct schema_writer *writer, const struct keyspace_metadat
 
 int
 schema_tables_save(struct executor *executor, const struct keyspace_metadata *before,
-    const struct keyspace_metadata *after, bool is_flushed, struct error *err)
+    const struct keyspace_metadata *after, struct error *err)
 {
-	static const struct {
-		unsigned touched;
-		const char *table;
-	} tables[] = {{SCHEMA_TOUCHED_KEYSPACES, "keyspaces"}, {SCHEMA_TOUCHED_TABLES, "tables"},
-	    {SCHEMA_TOUCHED_COLUMNS, "columns"}, {SCHEMA_TOUCHED_DROPPED, "dropped_columns"},
-	    {SCHEMA_TOUCHED_TYPES, "types"}, {SCHEMA_TOUCHED_INDEXES, "indexes"}};
-	struct schema_writer writer = {.executor = executor};
+	struct schema_writer writer = {.executor = executor, .batch = internal_batch_new(executor)};
 	int rc;
 
 	arena_init(&writer.arena, SCHEMA_ARENA_BLOCK);
 	rc = schema_write_changes(&writer, before, after, err);
-	/* The schema is read before the commit log is replayed, so it must lie in SSTables. */
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && rc == 0 && is_flushed; i++) {
-		if ((writer.touched & tables[i].touched) != 0)
-			rc = internal_flush(executor, "system_schema", tables[i].table, err);
-	}
+	/* All rows have the keyspace's name as their key: one record of the commit log. */
+	if (rc == 0)
+		rc = internal_batch_run(writer.batch, err);
+	internal_batch_free(writer.batch);
 	arena_fini(&writer.arena);
 	return rc;
 }

@@ -11,10 +11,10 @@
 
 struct executor;
 
-/* Make the rows of one keyspace say `after` instead of `before` (NULL: did not or does not exist).
- * is_flushed: they are in SSTables on return, where the next start looks before it replays the commit log. */
+/* Make the rows of one keyspace say `after` instead of `before` (NULL: did not or does not exist), all
+ * of them or, after a crash, none. Durable after store_sync(). */
 int schema_tables_save(struct executor *executor, const struct keyspace_metadata *before,
-    const struct keyspace_metadata *after, bool is_flushed, struct error *err);
+    const struct keyspace_metadata *after, struct error *err);
 
 /*
  * A new snapshot: `base` (the system keyspaces) and what the rows say. Replication of system_auth,

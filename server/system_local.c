@@ -145,7 +145,7 @@ system_write_local(struct executor *executor, const struct system_saved *saved, 
 	    values, sizeof(values) / sizeof(values[0]), err);
 	/* Host id and tokens must not be lost with an unsynced commit log. */
 	if (rc == 0 && saved->generation == 0)
-		rc = internal_flush(executor, "system", "local", err);
+		rc = store_sync(executor->store, err);
 	return rc;
 }
 
@@ -213,7 +213,7 @@ system_local_set_truncated(struct executor *executor, const struct uuid *table_i
 		"UPDATE system.local SET truncated_at[?] = ? WHERE key = 'local'", values, 2,
 		err) != 0)
 		return -1;
-	return internal_flush(executor, "system", "local", err);
+	return store_sync(executor->store, err);
 }
 
 int

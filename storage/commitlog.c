@@ -11,7 +11,12 @@
 #include "storage/commitlog_segment.h"
 
 /* Lock ranks of the storage floor stand in storage/README.md. */
-enum { RANK_COMMITLOG_SYNC = 40, RANK_COMMITLOG_SEGMENTS = 50, RANK_COMMITLOG_WAKE = 60 };
+enum {
+	RANK_COMMITLOG_SYNC = 40,
+	RANK_COMMITLOG_MAKE = 47,
+	RANK_COMMITLOG_SEGMENTS = 50,
+	RANK_COMMITLOG_WAKE = 60
+};
 
 /* Segments that were emptied and are kept for reuse: their pages are in memory already. */
 enum { COMMITLOG_RECYCLED_MAX = 1 };
@@ -37,6 +42,8 @@ struct commitlog {
 	uint64_t last_id;
 	uint32_t slots_wanted; /* capacity that new segments get */
 	uint64_t total_bytes;
+
+	struct lock make_lock; /* one segment is made at a time; taken before segments_lock */
 
 	/* One sync or deletion at a time; taken before segments_lock. */
 	struct lock sync_lock;
@@ -145,54 +152,69 @@ commitlog_activate_locked(struct commitlog *log, struct segment *segment)
 }
 
 /*
+ * Have a spare segment. One is made at a time and only while there is none: segments become active in the
+ * order of their ids, which is what positions are compared by.
+ */
+static int
+commitlog_fill_spare(struct commitlog *log, struct error *err)
+{
+	struct segment *segment = NULL;
+	bool is_needed;
+	int rc = 0;
+
+	lock_take(&log->make_lock);
+	lock_take(&log->segments_lock);
+	if (log->spare != NULL && log->spare->slot_count < log->slots_wanted) {
+		segment = log->spare; /* too few slots for the tables there are now */
+		log->spare = NULL;
+	}
+	is_needed = log->spare == NULL;
+	lock_drop(&log->segments_lock);
+	segment_delete(segment, NULL);
+	if (is_needed && env_monotonic_ns(log->env) < atomic_load(&log->retry_space_ns)) {
+		rc = error_set(err, ERROR_NO_SPACE,
+		    "no space for a new commit log segment in %s: free some and writes go on",
+		    log->directory);
+	} else if (is_needed) {
+		rc = commitlog_make_segment(log, &segment, err);
+		if (rc != 0)
+			atomic_store(&log->retry_space_ns, env_monotonic_ns(log->env) + 100000000);
+		lock_take(&log->segments_lock);
+		if (rc == 0)
+			log->spare = segment;
+		lock_drop(&log->segments_lock);
+	}
+	lock_drop(&log->make_lock);
+	return rc;
+}
+
+/*
  * `full` cannot take a record: make the next segment active unless somebody did already. Usually the
  * spare is there and this is a pointer swap.
  */
 static int
 commitlog_advance(struct commitlog *log, struct segment *full, struct error *err)
 {
-	struct segment *segment;
-
 	for (;;) {
+		struct segment *segment;
+
 		lock_take(&log->segments_lock);
 		if (atomic_load(&log->active) != full) {
 			lock_drop(&log->segments_lock);
 			return 0;
 		}
-		if (log->spare != NULL &&
-		    (full == NULL || log->spare->slot_count >= log->slots_wanted)) {
+		if (log->spare != NULL && log->spare->slot_count >= log->slots_wanted) {
 			segment = log->spare;
 			log->spare = NULL;
-			if (full != NULL)
-				segment_seal(full);
+			segment_seal(full);
 			commitlog_activate_locked(log, segment);
 			lock_drop(&log->segments_lock);
 			commitlog_wake(log); /* to make the next spare */
 			return 0;
 		}
-		segment = log->spare; /* too few slots for the tables there are now */
-		log->spare = NULL;
 		lock_drop(&log->segments_lock);
-		if (segment != NULL)
-			segment_delete(segment, NULL);
-
-		if (env_monotonic_ns(log->env) < atomic_load(&log->retry_space_ns))
-			return error_set(err, ERROR_NO_SPACE,
-			    "no space for a new commit log segment in %s: free some and writes go "
-			    "on",
-			    log->directory);
-		if (commitlog_make_segment(log, &segment, err) != 0) {
-			atomic_store(&log->retry_space_ns, env_monotonic_ns(log->env) + 100000000);
+		if (commitlog_fill_spare(log, err) != 0)
 			return -1;
-		}
-		lock_take(&log->segments_lock);
-		if (log->spare == NULL) {
-			log->spare = segment;
-			segment = NULL;
-		}
-		lock_drop(&log->segments_lock);
-		if (segment != NULL)
-			segment_delete(segment, NULL);
 	}
 }
 
@@ -391,6 +413,7 @@ commitlog_collect(struct commitlog *log)
 			segment_abandon(each);
 			continue;
 		}
+		segment_empty(each);
 		lock_take(&log->segments_lock);
 		if (log->recycled_count < COMMITLOG_RECYCLED_MAX &&
 		    each->size == log->options.commitlog_segment_bytes) {
@@ -448,28 +471,15 @@ commitlog_relieve(struct commitlog *log)
 static void
 commitlog_prepare_spare(struct commitlog *log)
 {
-	struct segment *segment;
 	struct error err;
 	bool is_needed;
 
 	lock_take(&log->segments_lock);
 	is_needed = log->spare == NULL;
 	lock_drop(&log->segments_lock);
-	if (!is_needed || env_monotonic_ns(log->env) < atomic_load(&log->retry_space_ns))
-		return;
-	if (commitlog_make_segment(log, &segment, &err) != 0) {
+	if (is_needed && env_monotonic_ns(log->env) >= atomic_load(&log->retry_space_ns) &&
+	    commitlog_fill_spare(log, &err) != 0)
 		log_error("commit log: %s", err.text);
-		atomic_store(&log->retry_space_ns, env_monotonic_ns(log->env) + 1000000000);
-		return;
-	}
-	lock_take(&log->segments_lock);
-	if (log->spare == NULL) {
-		log->spare = segment;
-		segment = NULL;
-	}
-	lock_drop(&log->segments_lock);
-	if (segment != NULL)
-		segment_delete(segment, NULL);
 }
 
 /* Sleep until woken or until `timeout_ms` (0: no limit) passed. Returns false when stopping. */
@@ -598,6 +608,7 @@ commitlog_open(const struct store_options *options, struct env *env, struct op_o
 	log->order = order;
 	log->slots_wanted = SEGMENT_SLOTS_SPARE;
 	lock_init(&log->segments_lock, "commitlog.segments", RANK_COMMITLOG_SEGMENTS);
+	lock_init(&log->make_lock, "commitlog.make", RANK_COMMITLOG_MAKE);
 	lock_init(&log->sync_lock, "commitlog.sync", RANK_COMMITLOG_SYNC);
 	pthread_mutex_init(&log->wake_mutex, NULL);
 	pthread_condattr_init(&attributes);
@@ -666,6 +677,7 @@ commitlog_close(struct commitlog *log)
 	}
 	segment_list_free(log->replay_files, log->replay_count);
 	lock_fini(&log->segments_lock);
+	lock_fini(&log->make_lock);
 	lock_fini(&log->sync_lock);
 	pthread_mutex_destroy(&log->wake_mutex);
 	pthread_cond_destroy(&log->wake_cond);

@@ -176,6 +176,12 @@ segment_abandon(struct segment *segment)
 	segment_free(segment);
 }
 
+void
+segment_empty(struct segment *segment)
+{
+	segment_put_header(segment->memory, 0, segment->size);
+}
+
 bool
 segment_claim(struct segment *segment, size_t payload, uint32_t *offset)
 {
@@ -518,6 +524,7 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 	struct slice content;
 	const uint8_t *bytes;
 	uint64_t synced;
+	bool is_sound;
 	int rc = 0;
 
 	if (file->is_foreign)
@@ -534,9 +541,9 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 	/* Killed while the file was made: it never held a record. */
 	if (content.size < SEGMENT_HEADER_SIZE)
 		goto done;
-	if (memcmp(bytes, segment_magic, sizeof(segment_magic)) != 0 ||
-	    load_u32(bytes + SEGMENT_AT_CRC) != crc32_update(0, bytes, SEGMENT_AT_CRC) ||
-	    load_u64(bytes + SEGMENT_AT_ID) != file->id) {
+	is_sound = memcmp(bytes, segment_magic, sizeof(segment_magic)) == 0 &&
+	    load_u32(bytes + SEGMENT_AT_CRC) == crc32_update(0, bytes, SEGMENT_AT_CRC);
+	if (!is_sound) {
 		if (!ignore_damage) {
 			rc = error_set(err, ERROR_CORRUPT,
 			    "%s: the header of this commit log segment is damaged. Restore the "
@@ -546,6 +553,9 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 		}
 		log_warn("%s: damaged header, records are looked for all the same", file->path);
 	}
+	/* It was emptied for reuse, or on its way to its next name. */
+	if (is_sound && load_u64(bytes + SEGMENT_AT_ID) != file->id)
+		goto done;
 	synced = load_u64(bytes + SEGMENT_AT_SYNCED);
 	if (load_u32(bytes + SEGMENT_AT_SYNCED_CRC) !=
 		crc32_update(0, bytes + SEGMENT_AT_SYNCED, 8) ||

@@ -69,6 +69,8 @@ segment_record_size(size_t payload)
 /* Make the file (temporary name, preallocated, header, fsync, rename, fsync of the directory). */
 int segment_create(struct env *env, const char *directory, uint64_t id, uint32_t size,
     uint32_t slot_count, struct segment **out, struct error *err);
+/* Say in the header that nothing in it counts any more; it is kept for segment_recycle(). */
+void segment_empty(struct segment *segment);
 /* Give an emptied segment a new id and name; takes `old` over, also on failure. */
 int segment_recycle(struct segment *old, const char *directory, uint64_t id, uint32_t slot_count,
     struct segment **out, struct error *err);

@@ -525,6 +525,7 @@ store_refresh(struct store *store, struct table_store *table, uint32_t *added, s
 struct store_replay_state {
 	struct store *store;
 	struct arena arena;
+	enum { REPLAY_ALL, REPLAY_LOCAL, REPLAY_OTHERS } which;
 	uint64_t unknown_tables;
 };
 
@@ -534,8 +535,13 @@ store_replay_find(void *argument, const struct uuid *id)
 	struct store_replay_state *state = argument;
 	const struct table_metadata *table = schema_table_by_id(state->store->schema, id);
 
-	if (table == NULL)
+	if (table == NULL) {
 		state->unknown_tables++;
+		return NULL;
+	}
+	if (state->which != REPLAY_ALL &&
+	    schema_is_local_keyspace(table->keyspace) != (state->which == REPLAY_LOCAL))
+		return NULL;
 	return table;
 }
 
@@ -594,22 +600,43 @@ store_replay_record(
 	return taken;
 }
 
-int
-store_replay(struct store *store, struct error *err)
+static int
+store_replay_pass(struct store *store, int which, uint64_t *unknown_tables, struct error *err)
 {
-	struct store_replay_state state = {.store = store};
-	struct table_store **tables;
-	uint32_t count;
+	struct store_replay_state state = {.store = store, .which = which};
 	int rc;
 
 	arena_init(&state.arena, 64 << 10);
 	rc = commitlog_replay(store->commitlog, store_replay_record, &state, err);
 	arena_fini(&state.arena);
+	*unknown_tables = state.unknown_tables;
+	return rc;
+}
+
+int
+store_replay_local(struct store *store, struct error *err)
+{
+	uint64_t unknown_tables; /* all tables of users are, still */
+
+	store->has_replayed_local = true;
+	return store_replay_pass(store, REPLAY_LOCAL, &unknown_tables, err);
+}
+
+int
+store_replay(struct store *store, struct error *err)
+{
+	struct table_store **tables;
+	uint64_t unknown_tables;
+	uint32_t count;
+	int rc;
+
+	rc = store_replay_pass(
+	    store, store->has_replayed_local ? REPLAY_OTHERS : REPLAY_ALL, &unknown_tables, err);
 	if (rc != 0)
 		return -1;
-	if (state.unknown_tables > 0)
+	if (unknown_tables > 0)
 		log_info("Replay: %" PRIu64 " changes of tables that were dropped left out",
-		    state.unknown_tables);
+		    unknown_tables);
 	/* The replayed data has no place in the new log: it must be on disk before the old files go. */
 	tables = store_tables(store, &count);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
@@ -748,6 +775,12 @@ store_open(const struct store_options *options, struct env *env,
 failed:
 	store_close(store);
 	return -1;
+}
+
+int
+store_sync(struct store *store, struct error *err)
+{
+	return commitlog_sync(store->commitlog, err);
 }
 
 int

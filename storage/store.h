@@ -82,8 +82,16 @@ int store_open(const struct store_options *options, struct env *env,
  */
 int store_set_schema(struct store *store, struct schema *schema, struct error *err);
 
-/* Replay the commit log into the memtables; progress goes to the log. Then writes are accepted. */
+/*
+ * First half of the replay: the tables of the local keyspaces (system, system_schema), so that the schema can be
+ * read through the store before the rest is replayed.
+ */
+int store_replay_local(struct store *store, struct error *err);
+/* Replay the commit log into the memtables (after store_replay_local(), what that left); progress goes to the log. Then writes are accepted. */
 int store_replay(struct store *store, struct error *err);
+
+/* Everything acknowledged so far is durable when this returns, whatever commitlog_sync is. */
+int store_sync(struct store *store, struct error *err);
 
 /* Flush everything that must be, stop background work, close files. */
 int store_drain(struct store *store, struct error *err);

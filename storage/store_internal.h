@@ -17,6 +17,7 @@ struct store {
 	struct sstable_context sstables; /* its caches are owned */
 	struct compaction_manager *compactions;
 	atomic_int state;
+	bool has_replayed_local;
 
 	/* Guarded by tables_lock for writers; readers go through table_metadata.user. */
 	struct lock tables_lock;

@@ -372,6 +372,7 @@ static void *
 writer_run(void *argument)
 {
 	struct writer *writer = argument;
+	struct commitlog_position last = {0, 0};
 
 	for (uint64_t i = 0; i < 1000; i++) {
 		struct commitlog_position position;
@@ -380,6 +381,9 @@ writer_run(void *argument)
 		ck_assert_int_eq(fixture_add(writer->fixture, writer->first + i, 8 + i % 500,
 				     (uint32_t)(i % 3), &position, &err),
 		    0);
+		/* Segments come into use in the order of their ids. */
+		ck_assert_int_gt(commitlog_position_compare(position, last), 0);
+		last = position;
 		if (i % 100 == 0)
 			ck_assert_int_eq(commitlog_sync(writer->fixture->log, &err), 0);
 	}
@@ -404,6 +408,30 @@ START_TEST(test_many_writers_and_syncs_lose_nothing)
 	fixture_copy_as_killed(&fixture, &copy);
 	ck_assert_msg(commitlog_replay(copy.log, seen_record, seen, &err) == 0, "%s", err.text);
 	ck_assert_uint_eq(seen->count, 4000);
+	fixture_drop_copy(&copy);
+	fixture_fini(&fixture);
+	free(seen);
+}
+END_TEST
+
+START_TEST(test_a_segment_that_was_emptied_for_reuse_is_passed_over)
+{
+	struct fixture fixture, copy;
+	struct commitlog_position position;
+	struct seen *seen = xzalloc(sizeof(*seen));
+	struct error err;
+	int patience = 6000;
+
+	fixture_init(&fixture, COMMITLOG_SYNC_PERIODIC);
+	for (uint64_t i = 0; i < 300; i++)
+		ck_assert_int_eq(fixture_add(&fixture, i, 1000, 0, &position, &err), 0);
+	commitlog_discard(fixture.log, 0, position);
+	while (count_segments(&fixture) > 1 && patience-- > 0)
+		usleep(10000);
+	fixture_copy_as_killed(&fixture, &copy);
+	ck_assert_msg(commitlog_replay(copy.log, seen_record, seen, &err) == 0, "%s", err.text);
+	/* Only what is in the active segment. */
+	ck_assert_uint_lt(seen->count, 100);
 	fixture_drop_copy(&copy);
 	fixture_fini(&fixture);
 	free(seen);
@@ -442,6 +470,7 @@ main(void)
 	tcase_add_test(tcase, test_a_hole_beyond_what_was_synced_costs_only_itself);
 	tcase_add_test(tcase, test_a_log_of_cassandra_is_named_and_refused);
 	tcase_add_test(tcase, test_many_writers_and_syncs_lose_nothing);
+	tcase_add_test(tcase, test_a_segment_that_was_emptied_for_reuse_is_passed_over);
 	tcase_add_test(tcase, test_slots_beyond_a_segments_capacity_open_a_new_one);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
