@@ -70,10 +70,12 @@ parser_key_columns(
 }
 
 static int
-parser_second_key(struct parser *p, struct ast_string table)
+parser_second_key(struct parser *p, const struct ast_name *table)
 {
 	return parser_refuse(p, ERROR_INVALID,
-	    "Multiple PRIMARY KEY specified for table '%s' (exactly one required)", table.text);
+	    "Multiple PRIMARY KEY specified for table '%s%s%s' (exactly one required)",
+	    table->keyspace.text != NULL ? table->keyspace.text : "",
+	    table->keyspace.text != NULL ? "." : "", table->name.text);
 }
 
 /* ---- CREATE TABLE ---- */
@@ -90,14 +92,16 @@ parser_table_column(struct parser *p, struct statement_create_table *create)
 	for (size_t i = 0; i + 1 < columns->count; i++)
 		if (ast_string_equal(columns->items[i].name.text, column->name.text))
 			return parser_refuse(p, ERROR_INVALID,
-			    "Duplicate column '%s' declaration for table '%s'",
-			    column->name.text.text, create->name.name.text);
+			    "Duplicate column '%s' declaration for table '%s%s%s'",
+			    column->name.text.text,
+			    create->name.keyspace.text != NULL ? create->name.keyspace.text : "",
+			    create->name.keyspace.text != NULL ? "." : "", create->name.name.text);
 	if (!parser_accept(p, K_PRIMARY))
 		return 0;
 	if (parser_expect(p, K_KEY) != 0)
 		return -1;
 	if (create->partition_key.count > 0)
-		return parser_second_key(p, create->name.name);
+		return parser_second_key(p, &create->name);
 	key = PARSER_PUSH(p, create->partition_key.items, create->partition_key.count);
 	if (key == NULL)
 		return -1;
@@ -120,7 +124,7 @@ parser_table_element(struct parser *p, struct statement_create_table *create)
 	    parser_key_columns(p, &partition, &create->clustering_key) != 0)
 		return -1;
 	if (create->partition_key.count > 0)
-		return parser_second_key(p, create->name.name);
+		return parser_second_key(p, &create->name);
 	create->partition_key = partition;
 	return 0;
 }

@@ -172,18 +172,31 @@ keyspace_parse_replication(struct schema_transformation *transformation,
 	return 0;
 }
 
+/* Unknown names are refused before anything else is looked at. */
+static int
+keyspace_check_names(
+    const struct ast_properties *properties, bool *has_replication, struct error *err)
+{
+	*has_replication = false;
+	for (size_t i = 0; i < properties->count; i++) {
+		const char *name = properties->items[i].name.text;
+
+		if (strcmp(name, "replication") == 0)
+			*has_replication = true;
+		else if (strcmp(name, "durable_writes") != 0)
+			return error_set(err, ERROR_SYNTAX, "Unknown property '%s'", name);
+	}
+	return 0;
+}
+
 static int
 keyspace_parse_options(struct schema_transformation *transformation,
     const struct ast_properties *properties, struct keyspace_options *out, struct error *err)
 {
-	for (size_t i = 0; i < properties->count; i++) {
-		const struct ast_property *property = &properties->items[i];
+	bool ignored;
 
-		if (strcmp(property->name.text, "replication") != 0 &&
-		    strcmp(property->name.text, "durable_writes") != 0)
-			return error_set(
-			    err, ERROR_SYNTAX, "Unknown property '%s'", property->name.text);
-	}
+	if (keyspace_check_names(properties, &ignored, err) != 0)
+		return -1;
 	for (size_t i = 0; i < properties->count; i++) {
 		const struct ast_property *property = &properties->items[i];
 
@@ -240,6 +253,7 @@ keyspace_create(struct schema_transformation *transformation,
     const struct statement_keyspace *statement, struct error *err)
 {
 	struct keyspace_options options = {.durable_writes = true};
+	bool has_replication;
 
 	if (!schema_name_is_valid(transformation->name))
 		return error_set(err, ERROR_INVALID,
@@ -250,9 +264,9 @@ keyspace_create(struct schema_transformation *transformation,
 	    (transformation->before != NULL && transformation->before->is_virtual))
 		return error_set(err, ERROR_INVALID, "System keyspace '%s' is not user-modifiable",
 		    statement->name.text);
-	if (keyspace_parse_options(transformation, &statement->properties, &options, err) != 0)
+	if (keyspace_check_names(&statement->properties, &has_replication, err) != 0)
 		return -1;
-	if (!options.has_replication)
+	if (!has_replication)
 		return error_set(err, ERROR_INVALID, "Missing mandatory option 'replication'");
 	if (transformation->before != NULL) {
 		if (statement->if_not_exists) {
@@ -265,6 +279,8 @@ keyspace_create(struct schema_transformation *transformation,
 			memcpy(err->keyspace, statement->name.text, statement->name.length + 1);
 		return -1;
 	}
+	if (keyspace_parse_options(transformation, &statement->properties, &options, err) != 0)
+		return -1;
 	transformation->after =
 	    keyspace_new(transformation->name, &options.replication, options.durable_writes, false);
 	transformation->change.kind = SCHEMA_CREATED;

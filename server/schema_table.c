@@ -33,6 +33,12 @@ schema_resolve_type(const struct schema *schema, struct slice keyspace, const st
 	if (rc == 0)
 		rc = type_parse_cql(
 		    buffer_slice(&text), schema_scope_resolve, &scope, arena, out, err);
+	/* A name without a keyspace is looked for in the statement's, and is told so. */
+	if (rc != 0 && err != NULL && strncmp(err->text, "Unknown type ", 13) == 0 &&
+	    strchr(err->text, '.') == NULL)
+		error_set(err, ERROR_INVALID, "Unknown type %.*s.%s", (int)keyspace.size,
+		    (const char *)keyspace.data,
+		    arena_strndup(arena, err->text + 13, strlen(err->text + 13)));
 	buffer_fini(&text);
 	return rc;
 }

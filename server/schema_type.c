@@ -105,8 +105,13 @@ type_add_fields(struct schema_transformation *transformation, const struct type 
 			return error_set(err, ERROR_INVALID,
 			    "Cannot add new field %s of type %s to user type %.*s.%.*s as it would "
 			    "create a circular reference",
-			    field->name.text.text, type_name(arena, type), (int)udt->keyspace.size,
-			    udt->keyspace.data, (int)udt->name.size, udt->name.data);
+			    field->name.text.text,
+			    type->kind == TYPE_UDT
+				? arena_printf(arena, "frozen<%.*s.%.*s>", (int)type->keyspace.size,
+				      type->keyspace.data, (int)type->name.size, type->name.data)
+				: type_name(arena, type),
+			    (int)udt->keyspace.size, udt->keyspace.data, (int)udt->name.size,
+			    udt->name.data);
 		fields->names[fields->count] = name;
 		fields->types[fields->count++] = type;
 	}

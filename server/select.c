@@ -32,7 +32,8 @@ select_group_column(struct preparation *preparation, const struct ast_selector *
 		return -1;
 	if ((*function)->kind == SELECTOR_AGGREGATE)
 		return error_set(err, ERROR_INVALID,
-		    "Aggregate functions are not supported within the GROUP BY clause.");
+		    "Aggregate functions are not supported within the GROUP BY clause, got: %s.%s",
+		    (*function)->function->keyspace, (*function)->function->name);
 	*out = NULL;
 	for (uint32_t i = 0; i < (*function)->operand_count; i++) {
 		if ((*function)->operands[i]->kind != SELECTOR_COLUMN)
