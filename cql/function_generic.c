@@ -54,19 +54,15 @@ generic_collection_aggregate(const struct function *function,
     struct slice *out, struct error *err)
 {
 	const struct function *aggregate = function->data;
-	bool is_map = function->argument_types[0]->kind == TYPE_MAP;
 	void *state = function_aggregate_new(aggregate, arena);
 	struct type_iterator iterator;
 	struct slice element;
-	uint32_t i;
 
 	(void)context;
 	if (state == NULL)
 		return generic_no_memory(err);
 	type_iterator_init(&iterator, function->argument_types[0], arguments[0]);
-	for (i = 0; type_iterator_next(&iterator, &element, NULL); i++) {
-		if (is_map && (i & 1))
-			continue;
+	while (type_iterator_next(&iterator, &element, NULL)) {
 		if (function_aggregate_add(aggregate, state, &element, arena, err) != 0)
 			return -1;
 	}
@@ -249,6 +245,26 @@ generic_exact(const struct function *function, struct slice value, char which, s
 	return rc;
 }
 
+/* The integer part of a decimal as a varint. */
+static int
+generic_truncate(struct slice decimal, struct arena *arena, struct slice *out, struct error *err)
+{
+	struct function_number number;
+	int64_t scale;
+	int rc = -1;
+
+	if (function_number_init(&number, type_native(TYPE_DECIMAL), decimal) != 0)
+		return generic_no_memory(err);
+	for (scale = number.scale; scale > 0; scale--)
+		BN_div_word(number.unscaled, 10);
+	if (scale < 0 && function_bn_scale(number.unscaled, -scale) != 0)
+		error_set(err, ERROR_INVALID, "the result has too many digits");
+	else
+		rc = value_varint_from_bn(number.unscaled, arena, out, err);
+	function_number_fini(&number);
+	return rc;
+}
+
 static int
 generic_math(const struct function *function, const struct function_context *context,
     const struct slice *arguments, struct arena *arena, struct slice *out, struct error *err)
@@ -282,14 +298,15 @@ generic_math(const struct function *function, const struct function_context *con
 			return error_set(
 			    err, ERROR_INVALID, "%s has no finite result", function->name);
 		if (type->kind == TYPE_VARINT)
-			return value_put_integer(
-			    function_to_integer(type_native(TYPE_DECIMAL), *out, 8), 8, arena, out,
-			    err);
+			return generic_truncate(*out, arena, out, err);
 		return 0;
 	default:
-		if (number >= 9.2e18 || number <= -9.2e18 || isnan(number))
-			number = isnan(number) ? 0 : number > 0 ? 9.2e18 : -9.2e18;
-		return value_put_integer((int64_t)number, arguments[0].size, arena, out, err);
+		/* As Java narrows a double. */
+		if (value_put_double(number, arena, out, err) != 0)
+			return -1;
+		return value_put_integer(
+		    function_to_integer(type_native(TYPE_DOUBLE), *out, arguments[0].size),
+		    arguments[0].size, arena, out, err);
 	}
 }
 
@@ -308,6 +325,7 @@ function_generic_find(struct slice name, const struct function_argument *argumen
 	int kind;
 
 	generic_find_similarity(name, arguments, count, list);
+	function_mask_find(name, type, list);
 	for (i = 0; i < sizeof(math) / sizeof(math[0]); i++) {
 		if (!slice_equal_string(name, math[i]))
 			continue;
@@ -329,7 +347,7 @@ function_generic_find(struct slice name, const struct function_argument *argumen
 		function = function_list_add(
 		    list, "collection_count", type_native(TYPE_INT), generic_collection_count);
 		function_add_argument(list, function, type);
-	} else {
+	} else if (type->kind != TYPE_MAP) {
 		generic_find_collection_aggregate(name, type, list);
 	}
 }

@@ -33,6 +33,8 @@ void function_aggregate_find(struct slice name, struct function_list *list);
 /* Those that need the types of the arguments: collections, vectors, rounding. NULL type: unknown. */
 void function_generic_find(struct slice name, const struct function_argument *arguments,
     uint32_t count, struct function_list *list);
+/* type: of the first argument, NULL when it is not known. */
+void function_mask_find(struct slice name, const struct type *type, struct function_list *list);
 /* symbol as in function_operator(). */
 void function_operator_find(char symbol, struct function_list *list);
 
