@@ -52,6 +52,13 @@ bloom_choose(double fp_chance, int *buckets, int *hashes)
 		(*hashes)--;
 }
 
+/* 2^128 / n, rounded up: see bloom_bit(). n > 1. */
+static __uint128_t
+bloom_reciprocal(uint64_t n)
+{
+	return ~(__uint128_t)0 / n + 1;
+}
+
 int
 bloom_init(struct bloom *bloom, uint64_t keys, double fp_chance, struct error *err)
 {
@@ -63,7 +70,8 @@ bloom_init(struct bloom *bloom, uint64_t keys, double fp_chance, struct error *e
 		keys = UINT64_C(1) << 36;
 	bits = (keys == 0 ? 1 : keys) * (uint64_t)buckets + BLOOM_EXCESS_BITS;
 	bits = (bits + 63) & ~UINT64_C(63);
-	*bloom = (struct bloom){(uint32_t)hashes, bits, calloc(1, bits / 8)};
+	*bloom =
+	    (struct bloom){(uint32_t)hashes, bits, calloc(1, bits / 8), bloom_reciprocal(bits)};
 	if (bloom->bits == NULL)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for a filter of %llu bytes",
 		    (unsigned long long)bits / 8);
@@ -83,7 +91,7 @@ bloom_decode(struct slice content, struct bloom *out, struct error *err)
 		    (unsigned long long)words, content.size);
 	if (hashes == 0 || hashes > BLOOM_HASHES_MAX)
 		return error_set(err, ERROR_CORRUPT, "%u hash functions at byte 0", hashes);
-	*out = (struct bloom){hashes, words * 64, malloc(bits.size)};
+	*out = (struct bloom){hashes, words * 64, malloc(bits.size), bloom_reciprocal(words * 64)};
 	if (out->bits == NULL)
 		return error_set(
 		    err, ERROR_NO_MEMORY, "no memory for a filter of %zu bytes", bits.size);
@@ -106,24 +114,42 @@ bloom_encode(const struct bloom *bloom, struct buffer *out)
 	buffer_put(out, bloom->bits, bloom->bit_count / 8);
 }
 
+/*
+ * |value| mod bit_count, which is what Java's remainder and abs() make. The remainder is the fraction
+ * of |value| / bit_count times bit_count (Lemire, Kaser, Kurz: Faster remainder by direct computation);
+ * exact, since 128 bits of fraction are enough for 64-bit operands.
+ */
 static inline uint64_t
 bloom_bit(const struct bloom *bloom, uint64_t value)
 {
-	int64_t rest = (int64_t)value % (int64_t)bloom->bit_count;
+	uint64_t magnitude = (int64_t)value < 0 ? -value : value;
+	__uint128_t fraction = bloom->reciprocal * magnitude;
+	__uint128_t low = (__uint128_t)(uint64_t)fraction * bloom->bit_count;
+	__uint128_t high = (fraction >> 64) * bloom->bit_count + (low >> 64);
 
-	return (uint64_t)(rest < 0 ? -rest : rest);
+	return (uint64_t)(high >> 64);
 }
 
 void
 bloom_add(struct bloom *bloom, const uint64_t hash[2])
 {
+	/* Locals: the compiler must assume that the bits may be the struct or the hash. */
+	const struct bloom own = *bloom;
 	uint64_t value = hash[1];
+	uint64_t step = hash[0];
 
-	for (uint32_t i = 0; i < bloom->hash_count; i++, value += hash[0]) {
-		uint64_t bit = bloom_bit(bloom, value);
+	for (uint32_t i = 0; i < own.hash_count; i++, value += step) {
+		uint64_t bit = bloom_bit(&own, value);
 
-		bloom->bits[bit >> 3] |= (uint8_t)(1u << (bit & 7));
+		own.bits[bit >> 3] |= (uint8_t)(1u << (bit & 7));
 	}
+}
+
+void
+bloom_add_many(struct bloom *bloom, const uint64_t (*hashes)[2], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		bloom_add(bloom, hashes[i]);
 }
 
 bool

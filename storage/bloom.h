@@ -22,6 +22,7 @@ struct bloom {
 	uint32_t hash_count;
 	uint64_t bit_count; /* multiple of 64 */
 	uint8_t *bits; /* owned */
+	__uint128_t reciprocal; /* of bit_count: a remainder without a division */
 };
 
 /*
@@ -36,6 +37,8 @@ void bloom_encode(const struct bloom *bloom, struct buffer *out);
 
 /* `hash`: murmur3_128(key, 0). */
 void bloom_add(struct bloom *bloom, const uint64_t hash[2]);
+/* The same for a run of keys: cache misses of neighbours overlap, which a key at a time cannot do. */
+void bloom_add_many(struct bloom *bloom, const uint64_t (*hashes)[2], size_t count);
 bool bloom_may_contain(const struct bloom *bloom, const uint64_t hash[2]);
 
 static inline uint64_t

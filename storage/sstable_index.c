@@ -16,6 +16,46 @@
 
 enum { INDEX_DELETION_SIZE = 12, INDEX_OFFSET_SIZE = 4, INDEX_KEY_MAX = UINT16_MAX };
 
+static inline uint64_t
+sstable_index_vint(struct reader *reader)
+{
+	if (reader->at != reader->end && *reader->at < 0x80 && !reader->is_failed)
+		return *reader->at++;
+	return reader_vint(reader);
+}
+
+/*
+ * A look-up reads 64 entries in the mean, so the usual kind, with a short key and no promoted index,
+ * is taken without a call for each field. 1: done, 0: not that kind, or too near the end of the view.
+ */
+static inline int
+sstable_index_parse_short(
+    struct slice view, struct slice *key, struct index_entry *entry, uint64_t *size)
+{
+	const uint8_t *at = view.data;
+	size_t key_size, more;
+	uint64_t word;
+
+	if (view.size < 2 || at[0] != 0)
+		return 0;
+	key_size = at[1];
+	if (view.size < 2 + key_size + 9)
+		return 0;
+	*key = slice_of(at + 2, key_size);
+	at += 2 + key_size;
+	more = (size_t)__builtin_clz(~((uint32_t)*at << 24));
+	if (more > 7)
+		return 0;
+	word = load_u64(at) >> (8 * (7 - more));
+	entry->data_position = word & ~UINT64_C(0) >> (64 - 7 * (more + 1));
+	if (at[more + 1] != 0)
+		return 0; /* it has a promoted index */
+	entry->block_count = 0;
+	entry->deletion = DELETION_LIVE;
+	*size = 2 + key_size + more + 2;
+	return 1;
+}
+
 /* 1: parsed; 0: the view is too short; -1. *size: bytes of the entry. */
 static int
 sstable_index_parse(const struct sstable_file *file, struct slice view, uint64_t position,
@@ -24,10 +64,12 @@ sstable_index_parse(const struct sstable_file *file, struct slice view, uint64_t
 	struct reader reader = reader_of(view);
 	uint64_t promoted, blocks, before;
 
+	if (sstable_index_parse_short(view, key, entry, size))
+		return 1;
 	*entry = (struct index_entry){.deletion = DELETION_LIVE};
 	*key = reader_bytes(&reader, reader_u16(&reader));
-	entry->data_position = reader_vint(&reader);
-	promoted = reader_vint(&reader);
+	entry->data_position = sstable_index_vint(&reader);
+	promoted = sstable_index_vint(&reader);
 	if (reader.is_failed)
 		return 0;
 	before = view.size - reader_left(&reader);

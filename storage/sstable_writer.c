@@ -15,6 +15,7 @@
 enum {
 	WRITER_OUT_BYTES = 256 * 1024, /* of one write */
 	WRITER_ARENA = 16 * 1024,
+	WRITER_HASHES = 64,
 	WRITER_BLOCK_BYTES = 64 * 1024, /* default of column_index_size */
 };
 
@@ -57,6 +58,8 @@ struct sstable_writer {
 	struct index_summary_builder summary;
 	struct bloom bloom;
 	bool has_filter;
+	uint64_t hashes[WRITER_HASHES][2]; /* not yet in the filter */
+	size_t hash_count;
 	double fp_chance;
 	struct statistics_collector collector;
 	struct sstable_writer_blocks blocks;
@@ -573,6 +576,13 @@ sstable_writer_put_items(struct sstable_writer *writer, struct unfiltered_iterat
 	return 0;
 }
 
+static void
+sstable_writer_drain_hashes(struct sstable_writer *writer)
+{
+	bloom_add_many(&writer->bloom, writer->hashes, writer->hash_count);
+	writer->hash_count = 0;
+}
+
 int
 sstable_writer_append(
     struct sstable_writer *writer, struct unfiltered_iterator *partition, struct error *err)
@@ -580,7 +590,6 @@ sstable_writer_append(
 	struct unfiltered items[2];
 	uint64_t start = sstable_writer_at(writer);
 	uint64_t header_length;
-	uint64_t hash[2];
 	int rc = unfiltered_iterator_next(partition, &items[0], err);
 
 	if (rc < 0)
@@ -601,8 +610,9 @@ sstable_writer_append(
 	statistics_collect_partition(
 	    &writer->collector, partition->key, sstable_writer_at(writer) - start);
 	if (writer->has_filter) {
-		murmur3_128(partition->key, 0, hash);
-		bloom_add(&writer->bloom, hash);
+		murmur3_128(partition->key, 0, writer->hashes[writer->hash_count++]);
+		if (writer->hash_count == WRITER_HASHES)
+			sstable_writer_drain_hashes(writer);
 	}
 	writer->keys++;
 	if (writer->data.size >= writer->chunk_length || writer->data.is_failed)
@@ -725,6 +735,7 @@ sstable_writer_encode_component(struct sstable_writer *writer, enum sstable_comp
 	case SSTABLE_SUMMARY:
 		return index_summary_builder_encode(&writer->summary, out, err);
 	case SSTABLE_FILTER:
+		sstable_writer_drain_hashes(writer);
 		bloom_encode(&writer->bloom, out);
 		return 0;
 	case SSTABLE_STATISTICS:
