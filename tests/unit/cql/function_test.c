@@ -78,8 +78,8 @@ START_TEST(test_results_are_those_of_cassandra)
 	for (i = 0; i < sizeof(function_cases) / sizeof(function_cases[0]); i++) {
 		char *call = arena_strdup(&arena, function_cases[i].call), *argument;
 		const char *name = strtok(call, " "), *got;
-		struct function_argument arguments[3] = {{NULL, NULL, NULL, NULL}};
-		struct slice values[3], result;
+		struct function_argument arguments[4] = {{NULL, NULL, NULL, NULL}};
+		struct slice values[4], result;
 		const struct function *function;
 		struct error err;
 		uint32_t count = 0;
