@@ -6,14 +6,18 @@
  * An executor that answers every frame with a canned result, so that the network stage can be tested
  * and measured alone. Included once by a program: it stands in for server/executor.c. What the body of a
  * QUERY says, it does: "SLEEP n" sleeps n ms on a stage, "BIG n" answers n bytes, "LATER" is answered by
- * another thread; anything else, and every EXECUTE, is Void.
+ * another thread; PREPARE makes every marker a blob; anything else, and every EXECUTE, is Void.
  */
+#include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/hash.h"
+#include "cql/type.h"
+#include "protocol/message.h"
 #include "protocol/response.h"
 #include "server/executor.h"
 #include "server/node.h"
@@ -81,6 +85,52 @@ executor_stage_of(struct executor *executor, const struct request *request)
 	return request->header.opcode == OPCODE_QUERY ? REQUEST_STAGE_READ : REQUEST_STAGE_MUTATION;
 }
 
+/* The word before a marker, "C0" of `"C0" = ?` and key of KEY=?; blobs, for there is no schema. */
+static struct slice
+null_marker_name(struct slice query, size_t at, char *folded, size_t size)
+{
+	size_t end, start;
+	bool is_quoted;
+
+	while (at > 0 && strchr(" =+<>", query.data[at - 1]) != NULL)
+		at--;
+	is_quoted = at > 0 && query.data[at - 1] == '"';
+	end = at - is_quoted;
+	for (start = end; start > 0 && strchr(" ,\".(", query.data[start - 1]) == NULL; start--)
+		;
+	for (size_t i = 0; i < end - start && i < size; i++)
+		folded[i] =
+		    is_quoted ? (char)query.data[start + i] : (char)tolower(query.data[start + i]);
+	return slice_of(folded, end - start < size ? end - start : size);
+}
+
+/* Prepared, so that clients that look at the markers can be measured as well. */
+static void
+null_prepared(struct request *request)
+{
+	enum { MARKERS = 64, NAME = 32 };
+	struct slice query = message_peek_query(&(struct envelope){request->header, request->body});
+	char names[MARKERS][NAME];
+	struct column_spec columns[MARKERS];
+	uint8_t id[16];
+	struct prepared_info info = {
+	    .id = id, .result_metadata_id = id, .markers.columns = columns};
+
+	md5(query, id);
+	for (size_t i = 0; i < query.size && info.markers.column_count < MARKERS; i++) {
+		uint32_t at = info.markers.column_count;
+
+		if (query.data[i] != '?')
+			continue;
+		columns[at] = (struct column_spec){.keyspace = slice_of_string("null"),
+		    .table = slice_of_string("null"),
+		    .name = null_marker_name(query, i, names[at], NAME),
+		    .type = type_native(TYPE_BLOB)};
+		info.markers.column_count++;
+	}
+	response_put_prepared(&request->response, request->header.version, &info);
+}
+
 static void
 null_answer(struct request *request)
 {
@@ -97,6 +147,10 @@ null_answer(struct request *request)
 		response = response_begin(&request->response, request->header.version,
 		    request->header.stream, OPCODE_AUTH_SUCCESS, 0, NULL);
 		response_put_token(&request->response, slice_null);
+	} else if (request->header.opcode == OPCODE_PREPARE) {
+		response = response_begin(&request->response, request->header.version,
+		    request->header.stream, OPCODE_RESULT, 0, NULL);
+		null_prepared(request);
 	} else {
 		response = response_begin(&request->response, request->header.version,
 		    request->header.stream, OPCODE_RESULT, 0, NULL);
