@@ -116,9 +116,12 @@ unit_sources := $(wildcard tests/unit/*/*_test.c)
 unit_programs := $(unit_sources:tests/unit/%.c=$(BUILD)/unit/%)
 unit_folders := $(sort $(dir $(unit_sources)))
 unit_helpers = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %_test.c,$(wildcard $(1)*.c))) \
-	$(if $(filter tests/unit/tools/,$(1)),$(tool_objects))
-# Tests of the programs are linked with them, less the files that hold main().
+	$(if $(filter tests/unit/tools/,$(1)),$(BUILD)/libtools.a)
+# Tests of the programs take what they need of them, never the files that hold main().
 tool_objects := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out tools/nodetool.c tools/stress.c,$(wildcard tools/*.c)))
+$(BUILD)/libtools.a: $(tool_objects)
+	@rm -f $@
+	$(call say,AR)$(AR) rcs $@ $(tool_objects)
 
 define unit_folder_rule
 $$(BUILD)/$(1:tests/%=%)%_test: $$(BUILD)/obj/$(1)%_test.o $$(call unit_helpers,$(1)) $$(library)
