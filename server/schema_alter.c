@@ -78,9 +78,10 @@ alter_drop_column(struct alteration *alteration, const struct ast_column *raw, s
 	const struct table_metadata *table = alteration->table;
 	struct slice name = ast_slice(raw->name.text);
 	const struct column_metadata *column = table_column(table, name);
+	/* system_schema keeps milliseconds; rounded up, since what was written before must go. */
 	int64_t timestamp = alteration->statement->has_timestamp
 	    ? alteration->statement->timestamp
-	    : alteration->transformation->execution->now_us;
+	    : (alteration->transformation->execution->now_us / 1000 + 1) * 1000;
 
 	if (column == NULL) {
 		if (alteration->statement->if_column_exists)

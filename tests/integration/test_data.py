@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+# pylint: disable=redefined-outer-name,unused-import
+import threading
+
+from cassandra.query import SimpleStatement
+
+from cql import connect, own_server, server, session, shared_session  # noqa: F401
+
+
+def test_rows_survive_kill(own_server):
+    session = connect(own_server)
+    session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE ks.t (k int, c int, v text, s int static, l list<int>, PRIMARY KEY (k, c))")
+    session.execute("CREATE TABLE ks.n (k int PRIMARY KEY, n counter)")
+    insert = session.prepare("INSERT INTO ks.t (k, c, v, l) VALUES (?, ?, ?, ?)")
+    for k in range(50):
+        for c in range(4):
+            session.execute(insert, (k, c, f"{k}-{c}", [k, c]))
+    session.execute("DELETE FROM ks.t WHERE k = 1")
+    session.execute("DELETE FROM ks.t WHERE k = 2 AND c > 1")
+    session.execute("UPDATE ks.t SET s = 9 WHERE k = 3")
+    for _ in range(10):
+        session.execute("UPDATE ks.n SET n = n + 3 WHERE k = 1")
+    rows = sorted(map(str, session.execute("SELECT * FROM ks.t")))
+    session.cluster.shutdown()
+    own_server.kill()
+    own_server.start()
+    session = connect(own_server)
+    assert sorted(map(str, session.execute("SELECT * FROM ks.t"))) == rows
+    assert session.execute("SELECT n FROM ks.n WHERE k = 1").one().n == 30
+    session.execute("UPDATE ks.n SET n = n + 1 WHERE k = 1")
+    assert session.execute("SELECT n FROM ks.n WHERE k = 1").one().n == 31
+    session.cluster.shutdown()
+
+
+def test_counters_and_conditions_hold_under_concurrency(server, session):
+    session.execute("CREATE TABLE n (k int PRIMARY KEY, n counter)")
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, v int)")
+    session.execute("INSERT INTO t (k, v) VALUES (1, 0)")
+    won = []
+
+    def work():
+        mine = connect(server)
+        mine.set_keyspace(session.keyspace)
+        for _ in range(50):
+            mine.execute("UPDATE n SET n = n + 1 WHERE k = 1")
+            while True:
+                seen = mine.execute("SELECT v FROM t WHERE k = 1").one().v
+                if mine.execute("UPDATE t SET v = %s WHERE k = 1 IF v = %s", (seen + 1, seen)).one().applied:
+                    won.append(seen)
+                    break
+        mine.cluster.shutdown()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert session.execute("SELECT n FROM n WHERE k = 1").one().n == 200
+    assert session.execute("SELECT v FROM t WHERE k = 1").one().v == 200
+    assert sorted(won) == list(range(200))
+
+
+def test_ttl_and_default_timestamps(session):
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, v int)")
+    session.execute("INSERT INTO t (k, v) VALUES (1, 1) USING TTL 100")
+    row = session.execute("SELECT ttl(v) AS ttl, writetime(v) AS at FROM t").one()
+    assert 90 < row.ttl <= 100
+    session.execute("UPDATE t USING TTL 0 SET v = 2 WHERE k = 1")
+    assert session.execute("SELECT ttl(v) AS ttl FROM t").one().ttl is None
+
+
+def test_a_large_value_goes_through(session):
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, v blob)")
+    insert = session.prepare("INSERT INTO t (k, v) VALUES (?, ?)")
+    value = bytes(range(256)) * 8192
+    session.execute(insert, (1, value))
+    assert session.execute("SELECT v FROM t WHERE k = 1").one().v == value
+
+
+def test_tombstones_are_warned_of(session):
+    session.execute("CREATE TABLE t (k int, c int, PRIMARY KEY (k, c))")
+    delete = session.prepare("DELETE FROM t WHERE k = 1 AND c = ?")
+    for future in [session.execute_async(delete, (c,)) for c in range(1500)]:
+        future.result()
+    session.execute("INSERT INTO t (k, c) VALUES (1, 5000)")
+    future = session.execute_async(SimpleStatement("SELECT * FROM t WHERE k = 1 LIMIT 1"))
+    assert len(list(future.result())) == 1
+    assert "1500 tombstone cells" in future.warnings[0]
+
+
+def test_a_trace_is_written(session):
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, v int)")
+    result = session.execute("INSERT INTO t (k, v) VALUES (1, 1)", trace=True)
+    trace = result.get_query_trace(max_wait_sec=10)
+    assert trace.request_type == "Execute CQL3 query"
+    assert "INSERT INTO t" in trace.parameters["query"]
+    assert trace.events and trace.duration is not None
+
+
+def test_virtual_tables_tell_of_the_node(server, session):
+    pools = {row.name for row in session.execute("SELECT name FROM system_views.thread_pools")}
+    assert {"ReadStage", "MutationStage", "CompactionExecutor", "Native-Transport-Requests"} <= pools
+    clients = list(session.execute("SELECT * FROM system_views.clients"))
+    assert any("Python Driver" in row.driver_name for row in clients)
+    setting = session.execute("SELECT value FROM system_views.settings WHERE name = 'native_transport_port'").one()
+    assert setting.value == str(server.port)
+    assert {row.name for row in session.execute("SELECT * FROM system_views.caches")} >= {"keys", "counters", "rows"}
+    views = session.execute("SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = 'system_views'")
+    assert "sstable_tasks" in {row.table_name for row in views}
