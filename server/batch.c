@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/batch.h"
 #include "base/hash.h"
+#include "server/batchlog.h"
 #include "server/execution.h"
 
 static int
@@ -211,6 +212,51 @@ batch_collect(struct execution *execution, struct modification *modifications, u
 	return 0;
 }
 
+/* ---- Logged batches ------------------------------------------------------------------------ */
+
+struct batch_logged {
+	struct coordinator_write write; /* first */
+	struct execution *execution;
+	struct uuid id;
+};
+
+static void
+batch_logged_done(struct coordinator_write *write, const struct error *err)
+{
+	struct batch_logged *logged = (struct batch_logged *)write;
+	struct execution *execution = logged->execution;
+
+	if (err != NULL) {
+		/* It stays in the batchlog: the next start applies it. */
+		execution_done(execution, err);
+		return;
+	}
+	batchlog_remove(execution->executor, &logged->id);
+	execution_done_void(execution);
+}
+
+static int
+batch_write_logged(struct execution *execution, struct mutation *mutations, uint32_t count,
+    const struct keyspace_metadata *keyspace, struct error *err)
+{
+	struct batch_logged *logged = arena_zalloc(execution->arena, sizeof(*logged));
+
+	if (logged == NULL)
+		return batch_no_memory(err);
+	if (batchlog_store(execution->executor, mutations, count, &logged->id, err) != 0)
+		return -1;
+	logged->execution = execution;
+	logged->write.mutations = mutations;
+	logged->write.mutation_count = count;
+	logged->write.keyspace = keyspace;
+	logged->write.consistency = execution->options->consistency;
+	logged->write.type = WRITE_BATCH;
+	logged->write.on_done = batch_logged_done;
+	logged->write.arena = execution->arena;
+	coordinator_write(execution->executor->coordinator, &logged->write);
+	return 0;
+}
+
 void
 batch_run(struct execution *execution, enum ast_batch_kind kind, struct modification *modifications,
     uint32_t count)
@@ -246,6 +292,9 @@ batch_run(struct execution *execution, enum ast_batch_kind kind, struct modifica
 		if (is_counter)
 			counter_execute(execution, mutations, set.count,
 			    set.count > 0 ? set.entries[0].keyspace : NULL);
+		else if (kind == AST_BATCH_LOGGED && set.count > 1)
+			rc = batch_write_logged(
+			    execution, mutations, set.count, set.entries[0].keyspace, &err);
 		else
 			execution_write(execution, mutations, set.count,
 			    set.count > 0 ? set.entries[0].keyspace : NULL,

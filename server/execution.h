@@ -36,6 +36,10 @@ struct executor {
 	atomic_llong last_timestamp_us; /* the clock of writes never repeats or goes back */
 	atomic_ullong uuid_ticks; /* of the last version 1 uuid */
 	uint64_t uuid_node; /* clock sequence and node of our uuids */
+	/* Plans of the server's own statements by their text: system tables do not change. Guarded by
+	 * plans_lock. */
+	struct map internal_plans;
+	struct lock plans_lock;
 	/* What system_views.cql_metrics shows. */
 	atomic_ullong prepared_executed, regular_executed;
 };

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "server/batch.h"
+#include "server/batchlog.h"
 #include "server/execution.h"
 #include "server/internal_query.h"
 #include "server/modification.h"
@@ -17,6 +18,7 @@
 enum {
 	EXECUTOR_DDL_LOCK_RANK = 10,
 	EXECUTOR_NAMES_LOCK_RANK = 60,
+	EXECUTOR_PLANS_LOCK_RANK = 70,
 	EXECUTOR_PREPARED_BYTES_MIN = 10 << 20,
 };
 
@@ -41,6 +43,8 @@ executor_new(struct node *node)
 	lock_init(&executor->ddl_lock, "ddl", EXECUTOR_DDL_LOCK_RANK);
 	lock_init(&executor->names_lock, "names", EXECUTOR_NAMES_LOCK_RANK);
 	map_init(&executor->names);
+	lock_init(&executor->plans_lock, "internal_plans", EXECUTOR_PLANS_LOCK_RANK);
+	map_init(&executor->internal_plans);
 	/* The variant bits of a clock sequence, and a random node with the multicast bit set. */
 	executor->uuid_node = env_random_u64(executor->env);
 	executor->uuid_node =
@@ -53,7 +57,7 @@ executor_start(struct executor *executor, struct error *err)
 {
 	if (schema_start(executor, err) != 0)
 		return -1;
-	if (system_local_start(executor, err) != 0)
+	if (system_local_start(executor, err) != 0 || batchlog_replay(executor, err) != 0)
 		return -1;
 	return internal_load_prepared(executor, err);
 }
@@ -75,6 +79,11 @@ executor_free(struct executor *executor)
 		free(value);
 	map_fini(&executor->names);
 	lock_fini(&executor->names_lock);
+	cursor = 0;
+	while (map_next(&executor->internal_plans, &cursor, &key, &value))
+		prepared_statement_unref(value);
+	map_fini(&executor->internal_plans);
+	lock_fini(&executor->plans_lock);
 	lock_fini(&executor->ddl_lock);
 	free(executor);
 }

@@ -6,7 +6,43 @@
 #include "server/execution.h"
 #include "server/modification.h"
 
-enum { INTERNAL_ARENA_BLOCK = 16 << 10 };
+enum {
+	INTERNAL_ARENA_BLOCK = 16 << 10,
+	INTERNAL_PLANS_MAX = 256, /* texts that are put together at run time are not all kept */
+};
+
+/* The plan of a text of the server's own; *out has a reference. */
+static int
+internal_plan(
+    struct executor *executor, const char *cql, struct prepared_statement **out, struct error *err)
+{
+	struct slice text = slice_of_string(cql);
+	struct prepared_statement *plan;
+	struct schema *schema;
+	int rc;
+
+	lock_take(&executor->plans_lock);
+	plan = map_get(&executor->internal_plans, text);
+	if (plan != NULL)
+		prepared_statement_ref(plan);
+	lock_drop(&executor->plans_lock);
+	if (plan != NULL) {
+		*out = plan;
+		return 0;
+	}
+	schema = schema_holder_get(&executor->schema);
+	rc = prepare_statement(schema, slice_null, text, &plan, err);
+	schema_unref(schema);
+	if (rc != 0)
+		return -1;
+	lock_take(&executor->plans_lock);
+	if (executor->internal_plans.count < INTERNAL_PLANS_MAX &&
+	    map_get(&executor->internal_plans, text) == NULL)
+		map_put(&executor->internal_plans, plan->query, prepared_statement_ref(plan));
+	lock_drop(&executor->plans_lock);
+	*out = plan;
+	return 0;
+}
 
 struct internal_call {
 	pthread_mutex_t mutex;
@@ -58,15 +94,12 @@ internal_run(struct executor *executor, const char *cql, const struct slice *val
 	    .paging_state = slice_null,
 	    .keyspace = slice_null};
 	struct execution execution;
-	struct schema *schema;
 	struct arena arena;
 	int rc;
 
 	arena_init(&arena, INTERNAL_ARENA_BLOCK);
 	execution_init(&execution, executor, &arena, out);
-	schema = schema_holder_get(&executor->schema);
-	rc = prepare_statement(schema, slice_null, slice_of_string(cql), &execution.plan, err);
-	schema_unref(schema);
+	rc = internal_plan(executor, cql, &execution.plan, err);
 	if (rc == 0) {
 		options.values.count = count;
 		options.values.values = arena_calloc(&arena, count, sizeof(struct bound_value));
@@ -141,13 +174,9 @@ internal_batch_free(struct internal_batch *batch)
 static struct prepared_statement *
 internal_batch_prepare(struct internal_batch *batch, const char *cql, struct error *err)
 {
-	struct executor *executor = batch->execution.executor;
-	struct schema *schema = schema_holder_get(&executor->schema);
 	struct prepared_statement *plan;
-	int rc = prepare_statement(schema, slice_null, slice_of_string(cql), &plan, err);
 
-	schema_unref(schema);
-	if (rc != 0)
+	if (internal_plan(batch->execution.executor, cql, &plan, err) != 0)
 		return NULL;
 	batch->plans = xrealloc(batch->plans, (batch->plan_count + 1) * sizeof(*batch->plans));
 	batch->plans[batch->plan_count++] = plan;

@@ -108,3 +108,19 @@ def test_virtual_tables_tell_of_the_node(server, session):
     assert {row.name for row in session.execute("SELECT * FROM system_views.caches")} >= {"keys", "counters", "rows"}
     views = session.execute("SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = 'system_views'")
     assert "sstable_tasks" in {row.table_name for row in views}
+
+
+def test_a_logged_batch_is_whole_after_a_crash(own_server):
+    session = connect(own_server)
+    session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE ks.t (k int PRIMARY KEY, v int)")
+    for n in range(50):
+        rows = " ".join(f"INSERT INTO ks.t (k, v) VALUES ({k}, {n});" for k in range(20))
+        session.execute(f"BEGIN BATCH {rows} APPLY BATCH")
+    session.cluster.shutdown()
+    own_server.kill()
+    own_server.start()
+    session = connect(own_server)
+    assert {row.v for row in session.execute("SELECT v FROM ks.t")} == {49}
+    assert not list(session.execute("SELECT id FROM system.batches"))
+    session.cluster.shutdown()
