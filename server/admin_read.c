@@ -253,10 +253,12 @@ admin_get_cluster(struct admin_call *call, struct error *err)
 	admin_set_text(call->answer, "partitioner", "org.apache.cassandra.dht.Murmur3Partitioner");
 	for (uint32_t i = 0; i < schema->keyspace_count; i++) {
 		const struct keyspace_metadata *keyspace = schema->keyspaces[i];
-		json_t *json = json_object(), *replication = json_object();
+		json_t *json, *replication;
 
 		if (keyspace->is_virtual)
 			continue;
+		json = json_object();
+		replication = json_object();
 		for (uint32_t j = 0; j < keyspace->replication.count; j++) {
 			const struct option_entry *option = &keyspace->replication.entries[j];
 			char name[128];

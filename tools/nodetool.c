@@ -225,6 +225,7 @@ int
 main(int argc, char **argv)
 {
 	struct nodetool tool = {.host = "127.0.0.1", .port = "7199"};
+	int status = 0;
 	bool is_plain = false; /* after "--" */
 	int i = 1;
 
@@ -267,8 +268,11 @@ main(int argc, char **argv)
 	if (tool.word_count > tool.command->words_max)
 		nodetool_refuse(
 		    "Found unexpected parameters: [%s]", tool.words[tool.command->words_max]);
+	tool.kept = json_array();
 	if (tool.command->run != NULL)
-		return tool.command->run(&tool);
-	json_decref(nodetool_post(&tool, "%s", tool.command->call));
-	return 0;
+		status = tool.command->run(&tool);
+	else
+		(void)nodetool_post(&tool, "%s", tool.command->call);
+	json_decref(tool.kept);
+	return status;
 }

@@ -3,8 +3,7 @@
 #define HELENUS_TOOLS_NODETOOL_H
 
 /*
- * nodetool: Cassandra's commands, options and output columns, over the admin port's JSON API. One command
- * runs in one process, so memory is given back at its end only.
+ * nodetool: Cassandra's commands, options and output columns, over the admin port's JSON API.
  *
  * Exit status: 0 done, 1 bad usage or a bad argument, 2 the command failed.
  */
@@ -30,6 +29,7 @@ struct nodetool {
 
 	const struct nodetool_command *command;
 	const char *option_values[16]; /* by the command's options; "" for a switch that is set */
+	json_t *kept; /* owned; an array of what lives until the end: every answer */
 	const char *words[NODETOOL_WORDS_MAX];
 	int word_count;
 };
@@ -55,10 +55,14 @@ const char *nodetool_option(const struct nodetool *tool, const char *name);
 
 /*
  * Call the API. `format` makes the name and the query; %u in it takes a string and escapes it for a
- * query. On failure the reason is printed and the process exits as Cassandra's nodetool does.
+ * query. The answer is the tool's. On failure the reason is printed and the process exits as Cassandra's
+ * nodetool does.
  */
 json_t *nodetool_get(struct nodetool *tool, const char *format, ...);
 json_t *nodetool_post(struct nodetool *tool, const char *format, ...);
+
+/* The tool owns it from now on. */
+json_t *nodetool_keep(struct nodetool *tool, json_t *json);
 
 /* Members of an answer; 0, "" or false when absent. */
 int64_t nodetool_int(const json_t *json, const char *name);
@@ -84,7 +88,9 @@ void nodetool_grid_init(struct nodetool_grid *grid, const char *separator, size_
 /* One cell; the row is full after `columns` of them. */
 void nodetool_grid_add(struct nodetool_grid *grid, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Also empties it. */
 void nodetool_grid_print(struct nodetool_grid *grid);
+void nodetool_grid_fini(struct nodetool_grid *grid);
 
 /* "104.34 KiB", "70 bytes". Good until the eighth call after. */
 const char *nodetool_size(uint64_t bytes);

@@ -97,6 +97,14 @@ nodetool_put_path(struct buffer *out, const char *format, va_list arguments)
 	}
 }
 
+json_t *
+nodetool_keep(struct nodetool *tool, json_t *json)
+{
+	if (json != NULL)
+		json_array_append_new(tool->kept, json);
+	return json;
+}
+
 static json_t *
 nodetool_call(struct nodetool *tool, const char *method, const char *format, va_list arguments)
 {
@@ -133,6 +141,7 @@ nodetool_call(struct nodetool *tool, const char *method, const char *format, va_
 	json = json_loads(body + 4, 0, &error);
 	buffer_fini(&request);
 	buffer_fini(&answer);
+	nodetool_keep(tool, json);
 	if (json == NULL)
 		nodetool_fail(
 		    "no JSON came from %s:%s: is it a Helenus admin port?", tool->host, tool->port);

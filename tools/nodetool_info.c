@@ -36,7 +36,7 @@ static void
 info_check_keyspace(struct nodetool *tool)
 {
 	if (tool->word_count > 0)
-		json_decref(nodetool_get(tool, "tables?keyspace=%u", tool->words[0]));
+		(void)nodetool_get(tool, "tables?keyspace=%u", tool->words[0]);
 }
 
 static int
@@ -281,7 +281,7 @@ info_netstats(struct nodetool *tool)
 static int
 info_failure_detector(struct nodetool *tool)
 {
-	json_decref(nodetool_get(tool, "timeouts"));
+	(void)nodetool_get(tool, "timeouts");
 	printf("  Endpoint,             Phi\n");
 	return 0;
 }
@@ -402,7 +402,7 @@ info_seeds(struct nodetool *tool)
 static int
 info_gcstats(struct nodetool *tool)
 {
-	json_decref(nodetool_get(tool, "timeouts"));
+	(void)nodetool_get(tool, "timeouts");
 	printf("Interval (ms) Max GC Elapsed (ms)Total GC Elapsed (ms)Stdev GC Elapsed (ms)   GC "
 	       "Reclaimed (MB)         Collections      Direct Memory Bytes\n");
 	printf("not applicable: there is no garbage collector\n");

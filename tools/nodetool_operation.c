@@ -28,8 +28,8 @@ operation_on_tables(struct nodetool *tool)
 {
 	const char *keyspace = tool->word_count > 0 ? tool->words[0] : "";
 
-	json_decref(nodetool_post(tool, "%s?keyspace=%u&tables=%u", tool->command->call, keyspace,
-	    operation_tables(tool, 1)));
+	(void)nodetool_post(tool, "%s?keyspace=%u&tables=%u", tool->command->call, keyspace,
+	    operation_tables(tool, 1));
 	return 0;
 }
 
@@ -50,17 +50,16 @@ operation_auto_compaction(struct nodetool *tool)
 {
 	const char *keyspace = tool->word_count > 0 ? tool->words[0] : "";
 
-	json_decref(nodetool_post(tool, "autocompaction?enabled=%s&keyspace=%u&tables=%u",
+	(void)nodetool_post(tool, "autocompaction?enabled=%s&keyspace=%u&tables=%u",
 	    strcmp(tool->command->name, "enableautocompaction") == 0 ? "true" : "false", keyspace,
-	    operation_tables(tool, 1)));
+	    operation_tables(tool, 1));
 	return 0;
 }
 
 static int
 operation_refresh(struct nodetool *tool)
 {
-	json_decref(
-	    nodetool_post(tool, "refresh?keyspace=%u&table=%u", tool->words[0], tool->words[1]));
+	(void)nodetool_post(tool, "refresh?keyspace=%u&table=%u", tool->words[0], tool->words[1]);
 	return 0;
 }
 
@@ -75,8 +74,7 @@ operation_snapshot_of(struct nodetool *tool, const char *tag, const char *pair)
 	if (dot == NULL)
 		nodetool_refuse("Invalid argument '%s': write <keyspace>.<table>", pair);
 	snprintf(keyspace, sizeof(keyspace), "%.*s", (int)(dot - pair), pair);
-	json_decref(
-	    nodetool_post(tool, "snapshot?tag=%u&keyspace=%u&tables=%u", tag, keyspace, dot + 1));
+	(void)nodetool_post(tool, "snapshot?tag=%u&keyspace=%u&tables=%u", tag, keyspace, dot + 1);
 }
 
 static int
@@ -122,9 +120,9 @@ operation_snapshot(struct nodetool *tool)
 		printf("] with snapshot name [%s] and options {skipFlush=false}\n", tag);
 		fflush(stdout);
 		for (int i = 0; i == 0 || i < tool->word_count; i++)
-			json_decref(nodetool_post(tool, "snapshot?tag=%u&keyspace=%u&tables=%u",
-			    tag, tool->word_count == 0 ? "" : tool->words[i],
-			    table == NULL ? "" : table));
+			(void)nodetool_post(tool, "snapshot?tag=%u&keyspace=%u&tables=%u", tag,
+			    tool->word_count == 0 ? "" : tool->words[i],
+			    table == NULL ? "" : table);
 	}
 	printf("Snapshot directory: %s\n", tag);
 	return 0;
@@ -151,8 +149,8 @@ operation_clear_snapshot(struct nodetool *tool)
 		printf("] with snapshot name [%s]\n", tag);
 	fflush(stdout);
 	for (int i = 0; i == 0 || i < tool->word_count; i++)
-		json_decref(nodetool_post(tool, "clearsnapshot?tag=%u&keyspace=%u",
-		    tag == NULL ? "" : tag, tool->word_count == 0 ? "" : tool->words[i]));
+		(void)nodetool_post(tool, "clearsnapshot?tag=%u&keyspace=%u",
+		    tag == NULL ? "" : tag, tool->word_count == 0 ? "" : tool->words[i]);
 	return 0;
 }
 
@@ -174,8 +172,8 @@ operation_stop(struct nodetool *tool)
 		nodetool_refuse("compaction_type: can not convert \"%s\" to a OperationType", kind);
 	if (id == NULL && kind == NULL)
 		nodetool_refuse("stop requires a compaction type or -id");
-	json_decref(nodetool_post(
-	    tool, "stop?id=%u&kind=%u", id == NULL ? "" : id, id != NULL ? "" : kind));
+	(void)nodetool_post(
+	    tool, "stop?id=%u&kind=%u", id == NULL ? "" : id, id != NULL ? "" : kind);
 	return 0;
 }
 
@@ -194,7 +192,7 @@ operation_get_throughput(struct nodetool *tool)
 static int
 operation_set_throughput(struct nodetool *tool)
 {
-	json_decref(nodetool_post(tool, "compactionthroughput?mib=%u", tool->words[0]));
+	(void)nodetool_post(tool, "compactionthroughput?mib=%u", tool->words[0]);
 	return 0;
 }
 
@@ -209,7 +207,7 @@ operation_get_compactors(struct nodetool *tool)
 static int
 operation_set_compactors(struct nodetool *tool)
 {
-	json_decref(nodetool_post(tool, "concurrentcompactors?count=%u", tool->words[0]));
+	(void)nodetool_post(tool, "concurrentcompactors?count=%u", tool->words[0]);
 	return 0;
 }
 
@@ -218,15 +216,15 @@ operation_set_compactors(struct nodetool *tool)
 static int
 operation_binary(struct nodetool *tool)
 {
-	json_decref(nodetool_post(tool, "binary?enabled=%s",
-	    strcmp(tool->command->name, "enablebinary") == 0 ? "true" : "false"));
+	(void)nodetool_post(tool, "binary?enabled=%s",
+	    strcmp(tool->command->name, "enablebinary") == 0 ? "true" : "false");
 	return 0;
 }
 
 static int
 operation_stop_daemon(struct nodetool *tool)
 {
-	json_decref(nodetool_post(tool, "stopdaemon"));
+	(void)nodetool_post(tool, "stopdaemon");
 	printf("Helenus has shutdown.\n");
 	return 0;
 }
@@ -235,8 +233,8 @@ static int
 operation_set_concurrency(struct nodetool *tool)
 {
 	/* stage, or stage core max */
-	json_decref(nodetool_post(tool, "concurrency?stage=%u&threads=%u", tool->words[0],
-	    tool->words[tool->word_count - 1]));
+	(void)nodetool_post(tool, "concurrency?stage=%u&threads=%u", tool->words[0],
+	    tool->words[tool->word_count - 1]);
 	return 0;
 }
 
@@ -265,7 +263,7 @@ operation_set_timeout(struct nodetool *tool)
 
 	if (json_object_get(timeouts, tool->words[0]) == NULL)
 		nodetool_refuse("%s", operation_timeouts);
-	json_decref(nodetool_post(tool, "timeout?type=%u&ms=%u", tool->words[0], tool->words[1]));
+	(void)nodetool_post(tool, "timeout?type=%u&ms=%u", tool->words[0], tool->words[1]);
 	return 0;
 }
 
@@ -284,9 +282,8 @@ operation_get_levels(struct nodetool *tool)
 static int
 operation_set_level(struct nodetool *tool)
 {
-	json_decref(nodetool_post(tool, "logginglevel?logger=%u&level=%u",
-	    tool->word_count > 0 ? tool->words[0] : "",
-	    tool->word_count > 1 ? tool->words[1] : ""));
+	(void)nodetool_post(tool, "logginglevel?logger=%u&level=%u",
+	    tool->word_count > 0 ? tool->words[0] : "", tool->word_count > 1 ? tool->words[1] : "");
 	return 0;
 }
 
@@ -301,7 +298,7 @@ operation_get_trace(struct nodetool *tool)
 static int
 operation_set_trace(struct nodetool *tool)
 {
-	json_decref(nodetool_post(tool, "traceprobability?value=%u", tool->words[0]));
+	(void)nodetool_post(tool, "traceprobability?value=%u", tool->words[0]);
 	return 0;
 }
 
@@ -310,10 +307,10 @@ operation_invalidate(struct nodetool *tool)
 {
 	const char *name = tool->command->name + strlen("invalidate");
 
-	json_decref(nodetool_post(tool, "invalidate?cache=%s",
+	(void)nodetool_post(tool, "invalidate?cache=%s",
 	    strncmp(name, "key", 3) == 0       ? "key"
 		: strncmp(name, "row", 3) == 0 ? "row"
-					       : "counter"));
+					       : "counter");
 	return 0;
 }
 

@@ -45,9 +45,16 @@ nodetool_grid_print(struct nodetool_grid *grid)
 
 		printf("%-*s%s", (int)widths[column], grid->cells[i],
 		    column + 1 == grid->columns ? "\n" : grid->separator);
-		free(grid->cells[i]);
 	}
 	free(widths);
+	nodetool_grid_fini(grid);
+}
+
+void
+nodetool_grid_fini(struct nodetool_grid *grid)
+{
+	for (size_t i = 0; i < grid->cell_count; i++)
+		free(grid->cells[i]);
 	free(grid->cells);
 	grid->cells = NULL;
 	grid->cell_count = 0;

@@ -292,7 +292,7 @@ stats_clients(struct nodetool *tool)
 {
 	json_t *answer = nodetool_get(tool, "clients"),
 	       *clients = json_object_get(answer, "clients");
-	json_t *users = json_object(), *client, *value;
+	json_t *users = nodetool_keep(tool, json_object()), *client, *value;
 	struct nodetool_grid grid;
 	const char *user;
 	size_t index;
@@ -398,6 +398,7 @@ stats_compaction_history(struct nodetool *tool)
 		    json_pack("{s:O}", "CompactionHistory", json_object_get(answer, "compactions"));
 
 		nodetool_print_structured(all, format);
+		json_decref(all);
 		return 0;
 	}
 	printf("Compaction History: \n");

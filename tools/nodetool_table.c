@@ -216,9 +216,9 @@ table_print_keyspace(const json_t *tables, const char *keyspace)
 }
 
 static void
-table_structured(const struct nodetool *tool, const json_t *tables, const char *format)
+table_structured(struct nodetool *tool, const json_t *tables, const char *format)
 {
-	json_t *all = json_object(), *table;
+	json_t *all = nodetool_keep(tool, json_object()), *table;
 	size_t index;
 
 	json_object_set_new(
@@ -226,7 +226,7 @@ table_structured(const struct nodetool *tool, const json_t *tables, const char *
 	json_array_foreach(tables, index, table)
 	{
 		const char *keyspace = nodetool_text(table, "keyspace");
-		json_t *of_keyspace = json_object_get(all, keyspace), *out = json_object();
+		json_t *of_keyspace = json_object_get(all, keyspace), *out;
 		const struct {
 			const char *to, *from;
 		} names[] = {{"sstable_count", "sstables"}, {"space_used_live", "live_bytes"},
@@ -249,6 +249,7 @@ table_structured(const struct nodetool *tool, const json_t *tables, const char *
 
 		if (!table_is_named(tool, table))
 			continue;
+		out = json_object();
 		if (of_keyspace == NULL) {
 			of_keyspace = json_pack("{s:{}}", "tables");
 			json_object_set_new(all, keyspace, of_keyspace);
@@ -271,7 +272,7 @@ table_stats(struct nodetool *tool)
 	json_t *answer = nodetool_get(tool, "tables"), *tables = json_object_get(answer, "tables");
 	const char *format = nodetool_option(tool, "-F");
 	bool is_human = nodetool_option(tool, "-H") != NULL;
-	json_t *done = json_object(), *table;
+	json_t *done = nodetool_keep(tool, json_object()), *table;
 	size_t index;
 
 	table_check_words(tool, tables);
@@ -303,8 +304,8 @@ table_endpoints(struct nodetool *tool)
 {
 	json_t *info;
 
-	json_decref(nodetool_get(tool, "key?keyspace=%u&table=%u&key=%u", tool->words[0],
-	    tool->words[1], tool->words[2]));
+	(void)nodetool_get(tool, "key?keyspace=%u&table=%u&key=%u", tool->words[0], tool->words[1],
+	    tool->words[2]);
 	info = nodetool_get(tool, "info");
 	if (tool->print_port)
 		printf("%s:%" PRId64 "\n", nodetool_text(info, "address"),
@@ -430,6 +431,7 @@ table_status_auto_compaction(struct nodetool *tool)
 		    off == 0      ? "running"
 			: on == 0 ? "not running"
 				  : "partially running");
+	nodetool_grid_fini(&grid);
 	return 0;
 }
 
