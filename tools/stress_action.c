@@ -304,10 +304,6 @@ stress_prepare_user(struct stress_action *action, struct error *err)
 	for (uint32_t i = 0; i < action->profile_count; i++) {
 		if (stress_profile_attach(&action->profiles[i], &action->session, err) != 0)
 			return -1;
-		action->profiles[i].insert.is_prepared = settings->is_prepared;
-		for (uint32_t j = 0; j < action->profiles[i].query_count; j++)
-			action->profiles[i].queries[j].statement.is_prepared =
-			    settings->is_prepared;
 	}
 	action->keyspace = xstrdup(action->profiles[0].keyspace);
 	for (uint32_t i = 0; i < settings->share_count; i++) {

@@ -226,7 +226,12 @@ stress_put_text(
 		if (*c == '\'')
 			is_quoted = !is_quoted;
 		if (*c == '?' && !is_quoted && marker < statement->marker_count) {
+			/* Cassandra prints addresses without the quotes that it reads them with. */
+			bool quotes = statement->markers[marker].type->kind == TYPE_INET;
+
+			buffer_put_string(out, quotes ? "'" : "");
 			value_to_literal(statement->markers[marker].type, values[marker], out);
+			buffer_put_string(out, quotes ? "'" : "");
 			marker++;
 		} else {
 			buffer_put_u8(out, (uint8_t)*c);
