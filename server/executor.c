@@ -315,7 +315,9 @@ execution_metric(const struct execution *execution)
 		return REQUEST_METRIC_NONE;
 	switch (plan->kind) {
 	case STATEMENT_SELECT:
-		return plan->stage == REQUEST_STAGE_READ && execution->options != NULL &&
+		if (plan->stage == REQUEST_STAGE_RANGE)
+			return REQUEST_METRIC_RANGE;
+		return execution->options != NULL && plan->stage != REQUEST_STAGE_REQUEST &&
 			consistency_is_serial(execution->options->consistency)
 		    ? REQUEST_METRIC_CAS_READ
 		    : REQUEST_METRIC_READ;
@@ -769,7 +771,7 @@ executor_stage_of(struct executor *executor, const struct request *request)
 		/* Most texts are told by their first letter; the rest is parsed, and may be slow. */
 		query = message_peek_query(&envelope);
 		if (query.size > 0 && (query.data[0] == 'S' || query.data[0] == 's'))
-			return REQUEST_STAGE_READ;
+			return REQUEST_STAGE_SLICE; /* who knows how long */
 		if (query.size > 0 && (query.data[0] == 'I' || query.data[0] == 'i'))
 			return REQUEST_STAGE_MUTATION;
 		return REQUEST_STAGE_REQUEST;
@@ -850,7 +852,8 @@ executor_time_out(struct request *request, struct worker *worker)
 	enum request_stage stage = executor_stage_of(request->executor, request);
 	struct error err;
 
-	if (stage == REQUEST_STAGE_READ) {
+	if (stage == REQUEST_STAGE_READ || stage == REQUEST_STAGE_SLICE ||
+	    stage == REQUEST_STAGE_RANGE) {
 		error_set(
 		    &err, ERROR_READ_TIMEOUT, "Operation timed out - received only 0 responses.");
 		request->metric = REQUEST_METRIC_READ;

@@ -18,9 +18,12 @@ struct
 enum request_stage {
 	REQUEST_STAGE_LOOP, /* cheap and never blocks: answered on the loop (OPTIONS, REGISTER) */
 	REQUEST_STAGE_REQUEST, /* RequestStage / Native-Transport-Requests: parse, prepare, DDL */
-	REQUEST_STAGE_READ,
+	REQUEST_STAGE_READ, /* one row, or one small partition */
 	REQUEST_STAGE_MUTATION,
 	REQUEST_STAGE_COUNTER,
+	/* ReadStage as well, but too long for a loop to run itself: many rows of a partition, or a range. */
+	REQUEST_STAGE_SLICE,
+	REQUEST_STAGE_RANGE,
 	REQUEST_STAGE_COUNT,
 };
 

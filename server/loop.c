@@ -220,6 +220,8 @@ static const enum node_stage loop_stages[REQUEST_STAGE_COUNT] = {
     [REQUEST_STAGE_READ] = NODE_STAGE_READ,
     [REQUEST_STAGE_MUTATION] = NODE_STAGE_MUTATION,
     [REQUEST_STAGE_COUNTER] = NODE_STAGE_COUNTER_MUTATION,
+    [REQUEST_STAGE_SLICE] = NODE_STAGE_READ,
+    [REQUEST_STAGE_RANGE] = NODE_STAGE_READ,
 };
 
 /* From when on a task of the stage is not worth running: the verb's timeout, and that of the client's
@@ -233,6 +235,8 @@ loop_deadline(struct loop *loop, enum request_stage stage)
 	    [REQUEST_STAGE_READ] = NODE_TIMEOUT_READ,
 	    [REQUEST_STAGE_MUTATION] = NODE_TIMEOUT_WRITE,
 	    [REQUEST_STAGE_COUNTER] = NODE_TIMEOUT_COUNTER,
+	    [REQUEST_STAGE_SLICE] = NODE_TIMEOUT_READ,
+	    [REQUEST_STAGE_RANGE] = NODE_TIMEOUT_RANGE,
 	};
 	struct node *node = loop->node;
 	int64_t ms = node->config->native_transport_timeout;
@@ -310,6 +314,14 @@ loop_retry(struct loop *loop, enum request_stage kind, struct stage *stage)
 	}
 }
 
+/* Requests that are short by their kind; how long they really take is looked at besides. */
+static bool
+loop_may_run(enum request_stage kind)
+{
+	return kind == REQUEST_STAGE_LOOP || kind == REQUEST_STAGE_READ ||
+	    kind == REQUEST_STAGE_MUTATION || kind == REQUEST_STAGE_COUNTER;
+}
+
 static void
 loop_dispatch_batch(struct loop *loop, enum request_stage kind)
 {
@@ -327,7 +339,7 @@ loop_dispatch_batch(struct loop *loop, enum request_stage kind)
 		loop_stall(loop, kind, stage, batch.first);
 		return;
 	}
-	if (kind != REQUEST_STAGE_REQUEST && stage_service_ns(stage) < LOOP_INLINE_SERVICE_NS) {
+	if (loop_may_run(kind) && stage_service_ns(stage) < LOOP_INLINE_SERVICE_NS) {
 		size_t here = count < network->inline_tasks_max ? count : network->inline_tasks_max;
 
 		done = stage_run_here(

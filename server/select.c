@@ -273,6 +273,13 @@ select_prepare(
 	prepared->results = plan->selection.specs;
 	prepared->key_index_count = restrictions_key_markers(
 	    &plan->restrictions, preparation->arena, &prepared->key_indexes);
-	prepared->stage = REQUEST_STAGE_READ;
+	if (plan->restrictions.is_key_range)
+		prepared->stage = REQUEST_STAGE_RANGE;
+	else if (plan->restrictions.is_simple_key &&
+	    (plan->restrictions.is_simple_clustering ||
+		plan->restrictions.table->clustering_count == 0))
+		prepared->stage = REQUEST_STAGE_READ;
+	else
+		prepared->stage = REQUEST_STAGE_SLICE;
 	return 0;
 }
