@@ -7,7 +7,12 @@
 #include "base/alloc.h"
 #include "base/lock.h"
 
-enum { KEY_CACHE_SHARDS = 32, KEY_CACHE_BUCKETS_MIN = 64, RANK_KEY_CACHE = 81 };
+enum {
+	KEY_CACHE_SHARDS = 32,
+	KEY_CACHE_BUCKETS_MIN = 64,
+	KEY_CACHE_ADMIT = 8,
+	RANK_KEY_CACHE = 81
+};
 
 struct key_cache_node {
 	struct key_cache_node *next_in_bucket;
@@ -28,6 +33,7 @@ struct key_cache_shard {
 	size_t bucket_count;
 	struct key_cache_node *newest, *oldest; /* second-chance queue */
 	uint64_t bytes, entries, hits, misses;
+	uint64_t refusals; /* since the last entry that was taken into a full shard */
 } __attribute__((aligned(64)));
 
 struct key_cache {
@@ -208,6 +214,14 @@ key_cache_put(struct key_cache *cache, uint64_t file, struct slice key, uint64_t
 
 	if (size > capacity)
 		return;
+	/* When all is full one in eight gets in: keys that are read often do in the end, and uniform reads of
+	 * more keys than fit do not spend their time on throwing each other out. */
+	lock_take(&shard->lock);
+	if (shard->bytes + size > capacity && ++shard->refusals < KEY_CACHE_ADMIT) {
+		lock_drop(&shard->lock);
+		return;
+	}
+	lock_drop(&shard->lock);
 	node = malloc(sizeof(*node) + key.size);
 	if (node == NULL)
 		return;
@@ -220,6 +234,8 @@ key_cache_put(struct key_cache *cache, uint64_t file, struct slice key, uint64_t
 		free(node);
 		return;
 	}
+	if (shard->bytes + size > capacity)
+		shard->refusals = 0;
 	key_cache_evict_locked(shard, capacity - size);
 	if (shard->entries >= shard->bucket_count)
 		key_cache_grow_locked(shard);
