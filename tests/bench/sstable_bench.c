@@ -43,7 +43,7 @@ bench_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void
+static _Noreturn void
 bench_fail(const struct error *err)
 {
 	fprintf(stderr, "sstable_bench: %s\n", err->text);

@@ -192,7 +192,7 @@ check_everything(struct model *model, struct sstable *sstable)
 {
 	struct read_command range = {.table = model->table,
 	    .is_range = true,
-	    .range = {INT64_MIN, INT64_MIN},
+	    .range = {.left = INT64_MIN, .right = INT64_MIN},
 	    .clustering = {.with_static = true}};
 	struct error err = {0};
 
