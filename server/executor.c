@@ -495,6 +495,7 @@ executor_query(struct execution *execution, struct error *err)
 			    (int)query->options.keyspace.size,
 			    (const char *)query->options.keyspace.data);
 	}
+	tracing_event(execution, "Preparing statement");
 	schema = schema_holder_get(&execution->executor->schema);
 	rc = prepare_statement(schema, execution->keyspace, query->query, &execution->plan, err);
 	schema_unref(schema);
@@ -527,6 +528,7 @@ executor_execute(struct execution *execution, struct error *err)
 	}
 	execution->keyspace = execution->plan->keyspace;
 	execution->result_metadata_id = execute->result_metadata_id;
+	tracing_prepared(execution, execution->plan->query);
 	if (execution_bind(execution, &execute->options, err) != 0)
 		return -1;
 	execution_run(execution);

@@ -8,6 +8,7 @@
 #include "server/execution.h"
 #include "server/modification.h"
 #include "server/row_copy.h"
+#include "server/tracing.h"
 
 /* 2038-01-19T03:14:06+00:00: what an nb SSTable can say of an expiry. */
 #define MODIFICATION_EXPIRY_MAX INT64_C(2147483646)
@@ -585,6 +586,21 @@ execution_write_done(struct coordinator_write *write, const struct error *err)
 		execution_done_void(execution);
 }
 
+static void
+execution_trace_write(struct execution *execution, const struct mutation *mutations, uint32_t count)
+{
+	tracing_event(execution, "Determining replicas for mutation");
+	tracing_event(execution, "Appending to commitlog");
+	for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t j = 0; j < mutations[i].update_count; j++) {
+			struct slice name = mutations[i].updates[j].table->name;
+
+			tracing_event(execution, "Adding to %.*s memtable", (int)name.size,
+			    (const char *)name.data);
+		}
+	}
+}
+
 void
 execution_write(struct execution *execution, struct mutation *mutations, uint32_t count,
     const struct keyspace_metadata *keyspace, int write_type)
@@ -611,6 +627,8 @@ execution_write(struct execution *execution, struct mutation *mutations, uint32_
 	write->arena = execution->arena;
 	if (worker_is_current(execution->worker))
 		write->scratch = &execution->worker->scratch;
+	if (execution->tracing != NULL)
+		execution_trace_write(execution, mutations, count);
 	coordinator_write(execution->executor->coordinator, write);
 }
 

@@ -12,6 +12,7 @@
 #include "server/execution.h"
 #include "server/paging.h"
 #include "server/select.h"
+#include "server/tracing.h"
 #include "server/virtual_table.h"
 
 enum {
@@ -642,6 +643,9 @@ select_warn_tombstones(struct select_run *run)
 	int64_t threshold = run->execution->executor->config->tombstone_warn_threshold;
 	struct buffer key;
 
+	if (run->execution->tracing != NULL)
+		tracing_event(run->execution, "Read %llu live rows and %llu tombstone cells",
+		    (unsigned long long)run->live, (unsigned long long)run->tombstones);
 	if (threshold <= 0 || run->tombstones <= (uint64_t)threshold ||
 	    run->execution->client == NULL)
 		return;
@@ -791,6 +795,11 @@ select_read(struct select_run *run)
 				     run->terms.arena, &run->source, &run->err) != 0;
 		return true;
 	}
+	if (execution->tracing != NULL)
+		tracing_event(execution,
+		    run->is_range ? "Executing seq scan across ranges of %.*s"
+				  : "Executing single-partition query on %.*s",
+		    (int)run->table->name.size, (const char *)run->table->name.data);
 	run->read = (struct coordinator_read){.command = &run->command,
 	    .keyspace = execution->plan->keyspace_metadata,
 	    .consistency = execution->options->consistency,

@@ -131,6 +131,15 @@ tracing_begin(struct execution *execution)
 }
 
 void
+tracing_prepared(struct execution *execution, struct slice query)
+{
+	struct tracing *tracing = execution->tracing;
+
+	if (tracing != NULL && tracing->query == NULL)
+		tracing->query = xstrndup((const char *)query.data, query.size);
+}
+
+void
 tracing_id_of(const struct tracing *tracing, uint8_t out[16])
 {
 	memcpy(out, tracing->id, sizeof(tracing->id));

@@ -7,6 +7,7 @@
  * is on its way. Cassandra: tracing/Tracing, TraceKeyspace.
  */
 #include <stdint.h>
+#include "base/bytes.h"
 
 struct execution;
 struct tracing;
@@ -16,6 +17,8 @@ void tracing_begin(struct execution *execution);
 /* An event; nothing when the execution is not traced. */
 void tracing_event(struct execution *execution, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The text of a prepared statement, for the session's parameters. */
+void tracing_prepared(struct execution *execution, struct slice query);
 void tracing_id_of(const struct tracing *tracing, uint8_t out[16]);
 /* The request is answered: write the session. Takes over the tracing. */
 void tracing_finish(struct tracing *tracing, struct execution *execution);

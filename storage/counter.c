@@ -174,7 +174,8 @@ counter_merge(struct slice a, struct slice b, struct arena *arena)
 	size_t header_size, size;
 	bool has_a, has_b;
 
-	if (slice_equal(a, b) || counter_shard_count(b) == 0)
+	/* Also of equal contexts: two increments by the same number are two. */
+	if (counter_shard_count(b) == 0)
 		return a;
 	if (counter_shard_count(a) == 0)
 		return b;

@@ -112,6 +112,16 @@ START_TEST(test_same_kind_merges_by_clock_or_adds)
 }
 END_TEST
 
+START_TEST(test_equal_increments_are_added_up)
+{
+	struct slice one = counter_make_update(2, &arena), two = counter_make_update(2, &arena);
+	struct slice global = test_one(1, 5, 10, COUNTER_SHARD_GLOBAL);
+
+	ck_assert_int_eq(counter_update_delta(counter_merge(one, two, &arena)), 4);
+	ck_assert(slice_equal(counter_merge(global, global, &arena), global));
+}
+END_TEST
+
 START_TEST(test_merge_keeps_ids_sorted_and_kinds)
 {
 	struct counter_shard left[] = {{test_id(1), 1, 1, COUNTER_SHARD_REMOTE},
@@ -160,6 +170,7 @@ main(void)
 	tcase_add_test(tcase, test_update_gives_its_delta_back);
 	tcase_add_test(tcase, test_global_beats_local_beats_remote);
 	tcase_add_test(tcase, test_same_kind_merges_by_clock_or_adds);
+	tcase_add_test(tcase, test_equal_increments_are_added_up);
 	tcase_add_test(tcase, test_merge_keeps_ids_sorted_and_kinds);
 	tcase_add_test(tcase, test_wrong_bytes_are_refused_and_count_as_nothing);
 	suite_add_tcase(suite, tcase);
