@@ -23,7 +23,12 @@
 #include "cql/table_options.h"
 #include "cql/type.h"
 
-enum { SCHEMA_NAME_MAX = 48 }; /* bytes of keyspace and table names */
+enum {
+	SCHEMA_NAME_MAX = 48, /* bytes of a keyspace name */
+	/* Of a table name: its folder is called <name>-<32 digits>. What Cassandra says of 48 holds for
+	 * keyspaces only (4.1). */
+	SCHEMA_TABLE_NAME_MAX = 222,
+};
 
 enum column_kind {
 	COLUMN_PARTITION_KEY,

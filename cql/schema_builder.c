@@ -361,7 +361,7 @@ table_is_name(struct slice name)
 {
 	size_t i;
 
-	if (name.size == 0 || name.size > SCHEMA_NAME_MAX)
+	if (name.size == 0 || name.size > SCHEMA_TABLE_NAME_MAX)
 		return false;
 	for (i = 0; i < name.size; i++) {
 		uint8_t c = name.data[i];

@@ -194,7 +194,7 @@ uint32_t store_concurrent_compactors(const struct store *store);
 struct store_compaction {
 	struct uuid id;
 	const char *kind; /* "COMPACTION", "TOMBSTONE_COMPACTION", "CLEANUP", ...: static */
-	char keyspace[49], table[49];
+	char keyspace[49], table[224];
 	uint64_t completed_bytes, total_bytes;
 	uint32_t sstables;
 };
