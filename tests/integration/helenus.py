@@ -83,6 +83,15 @@ class Server:
     def kill(self):
         return self.end(signal.SIGKILL, 30)
 
+    def nodetool(self, *words):
+        done = subprocess.run(
+            [str(BUILD / "nodetool"), "-p", str(self.admin_port), *words],
+            capture_output=True, text=True, timeout=60, check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"nodetool {words}: {done.stdout}{done.stderr}")
+        return done.stdout
+
     def restart(self):
         self.stop()
         return self.start()

@@ -7,12 +7,16 @@ The same statements on this server and on Cassandra.
   oracle.py live ADDRESS        start helenusd, compare both servers now
 
 A file of cases/ has one statement a line. A line "#page N" sets the page size (0: none), "#differs WHY" says
-that the answer to the next statement is known not to be the same, other comments are skipped.
+that the answer to the next statement is known not to be the same, "#flush" and "#compact" are done by this server
+alone (by nodetool), other comments are skipped.
+
+  oracle.py random ADDRESS [SEED [SECONDS]]   random cases, one after the other, against the Cassandra at ADDRESS
 """
 import json
 import pathlib
 import re
 import sys
+import time
 import warnings
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -21,6 +25,7 @@ warnings.simplefilter("ignore")
 
 from cassandra.cluster import Cluster  # noqa: E402
 from cassandra.query import SimpleStatement, tuple_factory  # noqa: E402
+import generate  # noqa: E402
 import helenus  # noqa: E402
 
 PAGE_ALL = 5000
@@ -77,11 +82,17 @@ def ask(session, text, page):
 
 def cases(path):
     """(statement, page size, why it differs or None)"""
+    return cases_of(path.read_text().splitlines())
+
+
+def cases_of(lines):
     page, why = 0, None
-    for line in path.read_text().splitlines():
+    for line in lines:
         line = line.strip()
         if line.startswith("#page"):
             page = int(line.split()[1])
+        elif line in ("#flush", "#compact"):
+            yield line, page, None
         elif line.startswith("#differs"):
             why = line[len("#differs"):].strip() or "known"
         elif line and not line.startswith("#"):
@@ -92,7 +103,11 @@ def cases(path):
 def record(address):
     session = connect(address, 9042)
     for path in sorted((HERE / "cases").glob("*.cql")):
-        lines = [json.dumps(ask(session, text, page), sort_keys=True) for text, page, _ in cases(path)]
+        lines = [
+            json.dumps(ask(session, text, page), sort_keys=True)
+            for text, page, _ in cases(path)
+            if not text.startswith("#")
+        ]
         (HERE / "answers" / (path.stem + ".jsonl")).write_text("\n".join(lines) + "\n")
         print(f"{path.name}: {len(lines)} answers")
 
@@ -112,6 +127,9 @@ def compare(answers_of):
         for path in sorted((HERE / "cases").glob("*.cql")):
             theirs = answers_of(path)
             for text, page, why in cases(path):
+                if text.startswith("#"):
+                    server.nodetool(text[1:])
+                    continue
                 ours, their = ask(session, text, page), next(theirs)
                 if ours == their or why is not None:
                     passed += 1
@@ -129,13 +147,45 @@ def recorded(path):
         yield json.loads(line)
 
 
+def compare_random(address, seed, seconds):
+    theirs, server = connect(address, 9042), helenus.Server().start()
+    end, asked, failed = time.monotonic() + seconds, 0, 0
+    try:
+        ours = connect(server.address, server.port)
+        while time.monotonic() < end and failed < 10:
+            name = pathlib.Path(f"seed {seed}")
+            for text, page, _ in cases_of(generate.Case(seed).lines(300)):
+                if text.startswith("#"):
+                    try:
+                        server.nodetool(text[1:])
+                    except RuntimeError:
+                        print(f"--- {name}: {text}\n{server.read_log()}")
+                        raise
+                    continue
+                asked += 1
+                mine, their = ask(ours, text, page), ask(theirs, text, page)
+                if mine != their and their.get("error") != "1300":  # that is a failure of its own
+                    failed += 1
+                    show(name, text, mine, their)
+                    if failed >= 10:
+                        break
+            seed += 1
+    finally:
+        server.remove()
+    print(f"{asked - failed} passed, {failed} failed")
+    return failed
+
+
 def main():
     mode = sys.argv[1] if len(sys.argv) > 1 else "replay"
     if mode == "record":
         return record(sys.argv[2])
+    if mode == "random":
+        numbers = [int(word) for word in sys.argv[3:]] + [int(time.time()), 60][len(sys.argv) - 3:]
+        return compare_random(sys.argv[2], *numbers)
     if mode == "live":
         session = connect(sys.argv[2], 9042)
-        return compare(lambda path: (ask(session, text, page) for text, page, _ in cases(path)))
+        return compare(lambda path: (ask(session, text, page) for text, page, _ in cases(path) if text[0] != "#"))
     return compare(recorded)
 
 
