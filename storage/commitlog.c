@@ -660,7 +660,10 @@ commitlog_close(struct commitlog *log)
 		struct error err;
 
 		log->segments = each->next;
-		if (segment_is_clean(each) && !atomic_load(&log->has_failed)) {
+		/* The last one stays even when it is clean: the next start takes its ids from there, so that
+		 * positions rise although the wall clock may have been set back. */
+		if (each->next != NULL && segment_is_clean(each) &&
+		    !atomic_load(&log->has_failed)) {
 			if (segment_delete(each, &err) != 0)
 				log_warn("commit log: %s", err.text);
 		} else {

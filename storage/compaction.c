@@ -210,34 +210,20 @@ compaction_rewrite(struct compaction *task, struct compaction_result *result, st
 	struct table_store *table = task->table;
 	struct store *store = task->manager->store;
 	struct lifecycle *lifecycle = NULL;
-	int rc = -1;
+	int rc;
 
 	if (lifecycle_begin(store->env, table->directory, "compaction", &lifecycle, err) != 0)
 		return -1;
-	if (compaction_merge(
-		table, &task->pick, lifecycle, compaction_progress, task, result, err) != 0)
-		goto done;
-	for (uint32_t i = 0; i < task->pick.count; i++) {
-		char *base = sstable_base_path(sstable_descriptor(task->pick.sstables[i]));
-
-		rc = lifecycle_remove(lifecycle, base, err);
-		free(base);
-		if (rc != 0)
-			goto done;
-	}
-	rc = lifecycle_commit(lifecycle, err);
+	rc =
+	    compaction_merge(table, &task->pick, lifecycle, compaction_progress, task, result, err);
+	if (rc == 0)
+		rc = table_store_replace_sstables(table, lifecycle, task->pick.sstables,
+		    task->pick.count, result->sstables, result->count, err);
+	else
+		lifecycle_finish(lifecycle);
 	if (rc != 0)
-		goto done;
-	table_view_replace(
-	    table, NULL, task->pick.sstables, task->pick.count, result->sstables, result->count);
-	result->count = 0; /* the view owns them now */
-	/* The old files go with their last reader; the log that names them goes after the last file. */
-	lifecycle_finish_obsolete(lifecycle, task->pick.sstables, task->pick.count);
-	lifecycle = NULL;
-done:
-	for (uint32_t i = 0; i < result->count; i++)
-		sstable_unref(result->sstables[i]);
-	lifecycle_finish(lifecycle);
+		for (uint32_t i = 0; i < result->count; i++)
+			sstable_unref(result->sstables[i]);
 	return rc;
 }
 

@@ -392,7 +392,6 @@ static int
 store_drop_table(struct store *store, struct table_store *table, struct error *err)
 {
 	const struct table_metadata *metadata = atomic_load(&table->metadata);
-	struct table_view *view;
 	int rc = 0;
 
 	if (store->options.auto_snapshot && metadata->options.allow_auto_snapshot &&
@@ -408,11 +407,8 @@ store_drop_table(struct store *store, struct table_store *table, struct error *e
 	/* What is in memory goes without being written: table_flush_run() sees is_dropped. */
 	if (table_flush_begin(table, err) != 0 || table_flush_wait(table, err) != 0)
 		return -1;
-	view = table_view_acquire(table);
-	table_view_replace(table, NULL, view->sstables, view->sstable_count, NULL, 0);
-	for (uint32_t i = 0; i < view->sstable_count; i++)
-		sstable_mark_obsolete(view->sstables[i], NULL, NULL);
-	table_view_release(view);
+	if (table_store_discard_sstables(table, err) != 0)
+		return -1;
 	commitlog_forget_table(store->commitlog, table->slot);
 	return 0;
 }
@@ -477,7 +473,6 @@ store_truncate(struct store *store, struct table_store *table, store_truncated_f
 {
 	const struct table_metadata *metadata = atomic_load(&table->metadata);
 	struct commitlog_position upto;
-	struct table_view *view;
 
 	/* Flushed rather than dropped, so that the snapshot has everything. */
 	upto = commitlog_current(store->commitlog);
@@ -491,17 +486,10 @@ store_truncate(struct store *store, struct table_store *table, store_truncated_f
 		if (rc != 0)
 			return -1;
 	}
-	view = table_view_acquire(table);
-	if (record(context, table, upto, err) != 0) {
-		table_view_release(view);
+	if (record(context, table, upto, err) != 0)
 		return -1;
-	}
 	table->truncated_at = upto;
-	table_view_replace(table, NULL, view->sstables, view->sstable_count, NULL, 0);
-	for (uint32_t i = 0; i < view->sstable_count; i++)
-		sstable_mark_obsolete(view->sstables[i], NULL, NULL);
-	table_view_release(view);
-	return 0;
+	return table_store_discard_sstables(table, err);
 }
 
 void

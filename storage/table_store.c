@@ -159,12 +159,14 @@ table_store_open_sstables(struct table_store *table, uint32_t *added, struct err
 		struct sstable_descriptor descriptor = {.directory = table->directory};
 		enum sstable_component component;
 
-		if (!sstable_name_parse(list.entries[i].name, &descriptor.id, &component) ||
-		    component != SSTABLE_TOC || table_view_has_id(view, &descriptor.id))
+		if (!sstable_name_parse(list.entries[i].name, &descriptor.id, &component))
 			continue;
+		/* Also of files that are not whole: their names are taken. */
 		if (!descriptor.id.is_uuid &&
 		    descriptor.id.generation >= atomic_load(&table->next_generation))
 			atomic_store(&table->next_generation, descriptor.id.generation + 1);
+		if (component != SSTABLE_TOC || table_view_has_id(view, &descriptor.id))
+			continue;
 		rc = sstable_open(&store->sstables, &descriptor, atomic_load(&table->metadata),
 		    &opened[count], err);
 		if (rc == 0)
@@ -199,6 +201,7 @@ table_store_open(struct store *store, const struct table_metadata *metadata, uin
 	atomic_init(&table->next_generation, 1);
 	atomic_init(&table->metadata, table_ref(metadata));
 	lock_init(&table->view_lock, "table.view", RANK_TABLE_VIEW);
+	lock_init(&table->replace_lock, "table.replace", RANK_TABLE_REPLACE);
 	lock_init(&table->flush_lock, "table.flush", RANK_TABLE_FLUSH);
 	for (int i = 0; i < STORE_SAMPLERS; i++)
 		sampler_init(&table->samplers[i]);
@@ -236,6 +239,7 @@ table_store_free(struct table_store *table)
 	table_view_release(table->view);
 	table_unref(atomic_load(&table->metadata));
 	lock_fini(&table->view_lock);
+	lock_fini(&table->replace_lock);
 	lock_fini(&table->flush_lock);
 	for (int i = 0; i < STORE_SAMPLERS; i++)
 		sampler_fini(&table->samplers[i]);
@@ -260,6 +264,71 @@ sstable_base_path(const struct sstable_descriptor *descriptor)
 
 	sstable_id_format(&descriptor->id, id);
 	return xasprintf("%s/nb-%s-big", descriptor->directory, id);
+}
+
+/* Are all of them still in the current view? */
+static bool
+table_store_has_all(struct table_store *table, struct sstable *const *sstables, uint32_t count)
+{
+	bool has_all = true;
+
+	lock_take(&table->view_lock);
+	for (uint32_t i = 0; i < count && has_all; i++)
+		has_all = table_view_contains(
+		    table->view->sstables, table->view->sstable_count, sstables[i]);
+	lock_drop(&table->view_lock);
+	return has_all;
+}
+
+int
+table_store_replace_sstables(struct table_store *table, struct lifecycle *lifecycle,
+    struct sstable *const *removed, uint32_t removed_count, struct sstable *const *added,
+    uint32_t added_count, struct error *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < removed_count && rc == 0; i++) {
+		char *base = sstable_base_path(sstable_descriptor(removed[i]));
+
+		rc = lifecycle_remove(lifecycle, base, err);
+		free(base);
+	}
+	/* The one lock that is held over I/O: two such changes of a table must not both commit. */
+	lock_take(&table->replace_lock);
+	if (rc == 0 && !table_store_has_all(table, removed, removed_count))
+		rc = error_set(err, ERROR_SHUTDOWN,
+		    "the SSTables of %s.%s were truncated or dropped meanwhile", table->keyspace,
+		    table->name);
+	if (rc == 0)
+		rc = lifecycle_commit(lifecycle, err);
+	if (rc == 0)
+		table_view_replace(table, NULL, removed, removed_count, added, added_count);
+	lock_drop(&table->replace_lock);
+	if (rc == 0)
+		lifecycle_finish_obsolete(lifecycle, removed, removed_count);
+	else
+		lifecycle_finish(lifecycle);
+	return rc;
+}
+
+int
+table_store_discard_sstables(struct table_store *table, struct error *err)
+{
+	int rc;
+
+	do {
+		struct table_view *view = table_view_acquire(table);
+		struct lifecycle *lifecycle;
+
+		rc = lifecycle_begin(
+		    table->store->env, table->directory, "unknown", &lifecycle, err);
+		if (rc == 0)
+			rc = table_store_replace_sstables(
+			    table, lifecycle, view->sstables, view->sstable_count, NULL, 0, err);
+		table_view_release(view);
+		/* A compaction was quicker: its outputs go now. */
+	} while (rc != 0 && err->code == ERROR_SHUTDOWN);
+	return rc;
 }
 
 /* ---- flushing ------------------------------------------------------------------------------- */

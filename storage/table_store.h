@@ -25,6 +25,7 @@
 /* Ranks of the storage floor: see README.md. */
 enum {
 	RANK_TABLE_FLUSH = 20,
+	RANK_TABLE_REPLACE = 22,
 	RANK_STORE_TABLES = 24,
 	RANK_STORE_ORDER_BARRIER = 45,
 	RANK_TABLE_VIEW = 70,
@@ -75,6 +76,7 @@ struct table_store {
 	struct lock view_lock;
 	struct table_view *view; /* guarded by view_lock */
 
+	struct lock replace_lock; /* one replacement of SSTables commits at a time */
 	struct lock flush_lock;
 	struct flush *flushes; /* oldest first; guarded by view_lock */
 	uint64_t last_switch_ns;
@@ -108,6 +110,17 @@ void table_store_free(struct table_store *table);
 /* Add complete SSTables of the directory that are not in the view yet; *added: how many. */
 int table_store_open_sstables(struct table_store *table, uint32_t *added, struct error *err);
 
+/*
+ * Commit the transaction that replaces `removed` by `added` (durable; references are taken over on success) and
+ * install the view; the removed files go with their last reader. Finishes and frees `lifecycle` in any case.
+ * ERROR_SHUTDOWN when one of `removed` is not in the view any more (truncated meanwhile): nothing has changed.
+ */
+struct lifecycle;
+int table_store_replace_sstables(struct table_store *table, struct lifecycle *lifecycle,
+    struct sstable *const *removed, uint32_t removed_count, struct sstable *const *added,
+    uint32_t added_count, struct error *err);
+/* Forget every SSTable, all or none of them. */
+int table_store_discard_sstables(struct table_store *table, struct error *err);
 /* Name for a new SSTable of this table; borrows the table's directory. */
 struct sstable_descriptor table_store_new_descriptor(struct table_store *table);
 /* Path of an SSTable's files without the component, ".../nb-<id>-big"; heap, the caller's. */
