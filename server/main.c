@@ -25,7 +25,7 @@
 
 #define MAIN_CONFIG_DEFAULT HELENUS_SYSCONFDIR "/helenus.yaml"
 
-enum { EXIT_RUNTIME = 1, EXIT_USAGE = 2, MAIN_OPTIONS_MAX = 256 };
+enum { EXIT_RUNTIME = 1, EXIT_USAGE = 2, MAIN_OPTIONS_MAX = 256, MAIN_REPORT_MS = 5000 };
 
 struct main_options {
 	const char *config_path; /* NULL: the default, if it is there */
@@ -221,9 +221,14 @@ main_serve(struct node *node, int signal_fd)
 
 	for (;;) {
 		struct signalfd_siginfo info;
+		int ready = poll(fds, 2, MAIN_REPORT_MS);
 
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+		if (ready < 0 && errno != EINTR)
 			return;
+		if (ready <= 0) {
+			node_report_dropped(node, MAIN_REPORT_MS);
+			continue;
+		}
 		if (fds[1].revents != 0)
 			return;
 		if (fds[0].revents == 0 || read(signal_fd, &info, sizeof(info)) != sizeof(info))

@@ -98,6 +98,7 @@ struct node {
 	_Atomic bool is_rate_limited;
 	_Atomic int64_t requests_per_second_max;
 
+	uint64_t dropped_told[NODE_STAGE_COUNT]; /* node_report_dropped()'s */
 	int lock_fd; /* of the data directory */
 	int stop_fd; /* written by node_request_stop(): main drains and exits */
 };
@@ -120,6 +121,9 @@ int node_stage_find(const char *name);
 /* Statistics of every stage, in tpstats' order. Any thread. */
 typedef void (*node_stage_fn)(void *argument, const struct stage_stats *stats);
 void node_each_stage(struct node *node, node_stage_fn each, void *argument);
+
+/* Log one line for each stage that dropped tasks since the last call (SE-10). One thread. */
+void node_report_dropped(struct node *node, uint32_t period_ms);
 
 /* settimeout's and gettimeout's name ("read", "cascontention", ...), and back (-1: none such). */
 const char *node_timeout_name(enum node_timeout timeout);
