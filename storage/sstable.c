@@ -186,13 +186,20 @@ sstable_component_read(const struct sstable *sstable, enum sstable_component com
 	    sstable->context.env->files, path, SSTABLE_COMPONENT_BYTES_MAX, out, err);
 }
 
-static bool
-sstable_component_exists(const struct sstable *sstable, enum sstable_component component)
+/* A component that cannot be looked for must not pass for one that is not there: a compressed file
+ * would be read as it is. */
+static int
+sstable_component_exists(const struct sstable *sstable, enum sstable_component component,
+    bool *exists, struct error *err)
 {
+	struct file_stat stat;
 	char path[SSTABLE_PATH_MAX];
 
-	return sstable_path(&sstable->descriptor, component, path, NULL) == 0 &&
-	    files_exists(sstable->context.env->files, path);
+	if (sstable_path(&sstable->descriptor, component, path, err) != 0 ||
+	    files_stat(sstable->context.env->files, path, &stat, err) != 0)
+		return -1;
+	*exists = stat.kind != FILE_MISSING;
+	return 0;
 }
 
 static int
@@ -391,11 +398,13 @@ sstable_filter_load(struct sstable *sstable, struct sstable_parts *parts, struct
 {
 	struct buffer content;
 	char path[SSTABLE_PATH_MAX];
+	bool exists;
 	int rc;
 
-	/* bloom_filter_fp_chance = 1: there is none. */
-	if (!sstable_component_exists(sstable, SSTABLE_FILTER))
-		return 0;
+	if (sstable_component_exists(sstable, SSTABLE_FILTER, &exists, err) != 0)
+		return -1;
+	if (!exists)
+		return 0; /* bloom_filter_fp_chance = 1: there is none */
 	rc = sstable_component_read(sstable, SSTABLE_FILTER, &content, path, err);
 	if (rc == 0) {
 		rc = bloom_decode(buffer_slice(&content), &parts->bloom, err);
@@ -412,6 +421,8 @@ sstable_parts_load(struct sstable *sstable, struct sstable_parts *parts, struct 
 {
 	struct buffer content;
 	char path[SSTABLE_PATH_MAX];
+	const struct sstable_meta *meta;
+	bool is_compressed, has_crcs;
 	int rc;
 
 	if (sstable_path(&sstable->descriptor, SSTABLE_DATA, path, err) != 0 ||
@@ -422,12 +433,20 @@ sstable_parts_load(struct sstable *sstable, struct sstable_parts *parts, struct 
 	parts->data.chunk_length = SSTABLE_CRC_CHUNK;
 	if (sstable_index_open(sstable, &parts->index, err) != 0)
 		return -1;
-	if (sstable_component_exists(sstable, SSTABLE_COMPRESSION_INFO))
+	if (sstable_component_exists(sstable, SSTABLE_COMPRESSION_INFO, &is_compressed, err) != 0 ||
+	    sstable_component_exists(sstable, SSTABLE_CRC, &has_crcs, err) != 0)
+		return -1;
+	meta = sstable_get_meta(sstable, err);
+	if (meta == NULL)
+		return -1;
+	if (!is_compressed && meta->statistics.stats.compression_ratio >= 0)
+		return error_set(err, ERROR_CORRUPT,
+		    "%s: is compressed by its Statistics.db, but CompressionInfo.db is missing",
+		    path);
+	if (is_compressed)
 		rc = sstable_compression_load(sstable, parts, err);
-	else if (sstable_component_exists(sstable, SSTABLE_CRC))
-		rc = sstable_crcs_load(sstable, parts, err);
 	else
-		rc = 0;
+		rc = has_crcs ? sstable_crcs_load(sstable, parts, err) : 0;
 	if (rc != 0 || sstable_filter_load(sstable, parts, err) != 0)
 		return -1;
 	rc = sstable_summary_read(sstable, &content, err);

@@ -13,6 +13,7 @@ sstable_verify_digest(
     struct sstable *sstable, struct sstable_parts *parts, uint64_t *bytes, struct error *err)
 {
 	struct files *files = sstable->context.env->files;
+	struct file_stat stat;
 	struct buffer text;
 	char path[SSTABLE_PATH_MAX];
 	uint8_t *block;
@@ -22,7 +23,9 @@ sstable_verify_digest(
 
 	if (sstable_path(&sstable->descriptor, SSTABLE_DIGEST, path, err) != 0)
 		return -1;
-	if (!files_exists(files, path))
+	if (files_stat(files, path, &stat, err) != 0)
+		return -1;
+	if (stat.kind == FILE_MISSING)
 		return 0;
 	buffer_init(&text);
 	rc = files_read_all(files, path, VERIFY_DIGEST_MAX, &text, err);
