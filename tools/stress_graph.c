@@ -202,8 +202,8 @@ stress_graph_take_line(struct stress_graph_state *state, char *line, const char 
 		state->mode = STRESS_GRAPH_RESULTS;
 	else if (state->mode == STRESS_GRAPH_RESULTS && *line == '\0')
 		stress_graph_end_run(state);
-	else if (state->mode == STRESS_GRAPH_METRICS)
-		stress_graph_take_row(state, line);
+	else if (state->mode == STRESS_GRAPH_METRICS && strncmp(line, "total,", 6) == 0)
+		stress_graph_take_row(state, line); /* rows of single operations would zigzag */
 	else if (state->mode == STRESS_GRAPH_RESULTS)
 		stress_graph_take_result(state, line);
 }

@@ -114,10 +114,10 @@ stress_maker_init(struct stress_maker *maker, const struct stress_operation *ope
 	stress_distribution_seed(&maker->population, random_seed * 31);
 	maker->counter_add = settings->counter_add;
 	stress_distribution_seed(&maker->counter_add, random_seed * 37);
-	maker->row_population = operation->kind == STRESS_OP_INSERT
-	    ? operation->profile->row_population
-	    : settings->row_population;
+	maker->row_population = settings->row_population;
 	if (operation->profile != NULL) {
+		if (operation->kind == STRESS_OP_INSERT)
+			maker->row_population = operation->profile->row_population;
 		maker->batch_size = operation->profile->partitions;
 		maker->select = operation->profile->select;
 		stress_distribution_seed(&maker->batch_size, random_seed * 41);
