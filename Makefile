@@ -265,6 +265,7 @@ lint:
 	@$(MAKE) --keep-going lint-floors lint-shell lint-cppcheck lint-tidy
 lint-floors:
 	@tests/lint/floors
+	@tests/lint/config-keys
 lint-shell:
 	@tests/lint/shell
 lint-cppcheck:

@@ -90,6 +90,13 @@ int config_set_option(struct config *config, const char *option, struct error *e
  */
 int config_finish(struct config *config, struct error *err);
 
+/*
+ * After config_finish(): ERROR_CONFIG for what this version does not have and somebody would rely on (a
+ * password, encryption, other nodes). Logs one warning that names the keys that were set to no effect
+ * (config_inert.h).
+ */
+int config_check_support(const struct config *config, struct error *err);
+
 /* A value below a free-form map; NULL when absent. */
 const char *config_extra(const struct config *config, const char *key);
 

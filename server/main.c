@@ -138,6 +138,8 @@ main_configure(const struct main_options *options, struct config *config, struct
 	if (rc == 0 && (config->log_file != NULL || strcmp(config->log_format, "json") == 0) &&
 	    log_open(config->log_file, strcmp(config->log_format, "json") == 0) != 0)
 		rc = error_set_errno(err, errno, "log_file: %s", config->log_file);
+	if (rc == 0)
+		rc = config_check_support(config, err);
 	return rc;
 }
 

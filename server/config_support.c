@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include "base/bytes.h"
+#include "base/log.h"
+#include "server/config_inert.h"
+#include "server/config_internal.h"
+
+/*
+ * What a configuration may ask for and this version does not have. What somebody relies on for safety
+ * (a password, encryption, an audit trail) is refused; what merely tunes something that is not there is
+ * named in one warning.
+ */
+
+/* Class names come with or without their package. */
+static bool
+config_is_class(const char *value, const char *class_name)
+{
+	const char *dot;
+
+	if (value == NULL || *value == '\0')
+		return true; /* the default */
+	dot = strrchr(value, '.');
+	return strcmp(dot != NULL ? dot + 1 : value, class_name) == 0;
+}
+
+static int
+config_refuse(struct error *err, const char *key, const char *value, const char *only)
+{
+	return error_set(err, ERROR_CONFIG,
+	    "%s: '%s' is not supported by this version of Helenus: it must be %s", key, value,
+	    only);
+}
+
+static int
+config_check_classes(const struct config *config, struct error *err)
+{
+	const struct {
+		const char *key, *value, *only;
+	} classes[] = {
+	    {"authenticator", config->authenticator, "AllowAllAuthenticator"},
+	    {"authorizer", config->authorizer, "AllowAllAuthorizer"},
+	    {"role_manager", config->role_manager, "CassandraRoleManager"},
+	    {"network_authorizer", config->network_authorizer, "AllowAllNetworkAuthorizer"},
+	    {"seed_provider.class_name", config->seed_provider__class_name, "SimpleSeedProvider"},
+	};
+
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+		if (!config_is_class(classes[i].value, classes[i].only))
+			return config_refuse(
+			    err, classes[i].key, classes[i].value, classes[i].only);
+	return 0;
+}
+
+static bool
+config_is_one_of(const char *value, const char *const *words)
+{
+	for (; *words != NULL; words++)
+		if (strcmp(value, *words) == 0)
+			return true;
+	return false;
+}
+
+/* A seed may carry a port: "127.0.0.1:7000", "[::1]:7000". */
+static bool
+config_is_own_seed(const struct config *config, const char *seed)
+{
+	const char *own[] = {
+	    config->listen_address, config->broadcast_address, "localhost", "127.0.0.1", "::1"};
+
+	if (*seed == '[')
+		seed++;
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		size_t length = own[i] == NULL ? 0 : strlen(own[i]);
+
+		if (length > 0 && strncmp(seed, own[i], length) == 0 &&
+		    (seed[length] == '\0' || seed[length] == ':' || seed[length] == ']'))
+			return true;
+	}
+	return false;
+}
+
+static bool
+config_differs(
+    const struct config *config, const struct config *defaults, const struct config_key *key)
+{
+	const char *a = (const char *)config + key->offset;
+	const char *b = (const char *)defaults + key->offset;
+
+	switch (key->kind) {
+	case CONFIG_KIND_BOOL:
+		return *(const bool *)a != *(const bool *)b;
+	case CONFIG_KIND_INT:
+		return *(const int32_t *)a != *(const int32_t *)b;
+	case CONFIG_KIND_DOUBLE:
+		return *(const double *)a < *(const double *)b ||
+		    *(const double *)a > *(const double *)b;
+	case CONFIG_KIND_STRING: {
+		const char *left = *(char *const *)a, *right = *(char *const *)b;
+
+		return left != NULL && *left != '\0' && (right == NULL || strcmp(left, right) != 0);
+	}
+	case CONFIG_KIND_LIST:
+		return ((const struct config_list *)a)->count !=
+		    ((const struct config_list *)b)->count;
+	default:
+		return *(const int64_t *)a != *(const int64_t *)b;
+	}
+}
+
+/* One warning that names the keys that were set to no effect. */
+static void
+config_warn_inert(const struct config *config)
+{
+#define CONFIG_INERT_NAME(field) #field,
+	static const char *const names[] = {CONFIG_INERT_KEYS(CONFIG_INERT_NAME)};
+	struct config defaults;
+	struct buffer list;
+
+	config_init(&defaults);
+	buffer_init(&list);
+	for (size_t i = 0; i < config_key_count; i++) {
+		char name[CONFIG_NAME_MAX];
+		bool is_inert = false;
+
+		if (!config->is_set[i] || !config_differs(config, &defaults, &config_keys[i]))
+			continue;
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]) && !is_inert; k++)
+			is_inert = strcmp(config_keys[i].field, names[k]) == 0;
+		if (!is_inert)
+			continue;
+		config_key_name(&config_keys[i], name);
+		buffer_printf(&list, "%s%s", list.size > 0 ? ", " : "", name);
+	}
+	if (list.size > 0)
+		log_warn("%s: these keys have no effect in this version of Helenus: %.*s",
+		    config->path == NULL ? "configuration" : config->path, (int)list.size,
+		    (const char *)list.data);
+	buffer_fini(&list);
+	config_fini(&defaults);
+}
+
+int
+config_check_support(const struct config *config, struct error *err)
+{
+	static const char *const disk_policies[] = {"stop", "ignore", "best_effort", NULL};
+	static const char *const commit_policies[] = {"stop", "stop_commit", NULL};
+	bool is_own = config->seed_list.count == 0;
+
+	if (config_check_classes(config, err) != 0)
+		return -1;
+	if (config->audit_logging_options__enabled)
+		return config_refuse(err, "audit_logging_options.enabled", "true", "false");
+	if (config->transparent_data_encryption_options__enabled)
+		return config_refuse(
+		    err, "transparent_data_encryption_options.enabled", "true", "false");
+	if (config->cdc_enabled)
+		return config_refuse(err, "cdc_enabled", "true", "false");
+	if (config->commitlog_compression__class_name != NULL &&
+	    *config->commitlog_compression__class_name != '\0')
+		return config_refuse(err, "commitlog_compression",
+		    config->commitlog_compression__class_name, "left out");
+	if (config->server_encryption_options__internode_encryption != NULL &&
+	    strcmp(config->server_encryption_options__internode_encryption, "none") != 0)
+		return config_refuse(err, "server_encryption_options.internode_encryption",
+		    config->server_encryption_options__internode_encryption, "none");
+	if (config->data_file_directories.count > 1)
+		return error_set(err, ERROR_CONFIG,
+		    "data_file_directories: %zu directories are given, this version of Helenus "
+		    "uses one",
+		    (size_t)config->data_file_directories.count);
+	if (config->initial_token != NULL && *config->initial_token != '\0')
+		return config_refuse(err, "initial_token", config->initial_token, "left out");
+	if (config->disk_failure_policy != NULL &&
+	    !config_is_one_of(config->disk_failure_policy, disk_policies))
+		return config_refuse(err, "disk_failure_policy", config->disk_failure_policy,
+		    "stop, best_effort or ignore");
+	if (config->commit_failure_policy != NULL &&
+	    !config_is_one_of(config->commit_failure_policy, commit_policies))
+		return config_refuse(err, "commit_failure_policy", config->commit_failure_policy,
+		    "stop or stop_commit");
+	for (size_t i = 0; i < config->seed_list.count && !is_own; i++)
+		is_own = config_is_own_seed(config, config->seed_list.items[i]);
+	if (!is_own)
+		return error_set(err, ERROR_CONFIG,
+		    "seeds: '%s' is another node, and this version of Helenus does not join a "
+		    "ring yet: name this node (%s)",
+		    config->seed_list.items[0], config->listen_address);
+	config_warn_inert(config);
+	return 0;
+}
