@@ -30,7 +30,7 @@
 
 enum {
 	WORKERS = 4,
-	KEYS = 64, /* per worker; the window below is smaller, so a key has one write in flight */
+	KEYS = 64, /* per worker; the window below is smaller, so there is always an idle one */
 	WINDOW = 32,
 	PAD_MAX = 3000,
 	START_SECONDS = 30,
@@ -306,6 +306,8 @@ crash_nodetool(const struct crash *crash, const char *command, const char *argum
 /* Versions of one key: 0 is "never written"; an odd multiple of 5 is a deletion. */
 struct key_model {
 	uint32_t acked, sent;
+	/* At most one: two of one key may be carried out in either order, and answer one for the other. */
+	bool is_in_flight;
 };
 
 struct worker {
@@ -313,6 +315,7 @@ struct worker {
 	int number;
 	unsigned seed;
 	struct key_model keys[KEYS];
+	int next;
 	uint64_t acked;
 	pthread_t thread;
 };
@@ -324,15 +327,21 @@ version_is_deletion(uint32_t version)
 }
 
 static void
-worker_send(struct worker *worker, struct crash_client *client, int key, const uint8_t insert[16],
+worker_send(struct worker *worker, struct crash_client *client, const uint8_t insert[16],
     const uint8_t delete[16])
 {
 	static const char pad[PAD_MAX] = {0};
-	uint32_t version = ++worker->keys[key].sent;
 	uint8_t pk[4], ck[4], v[4];
 	struct slice values[4] = {slice_of(pk, 4), slice_of(ck, 4), slice_of(v, 4),
 	    slice_of(pad, (size_t)(rand_r(&worker->seed) % PAD_MAX))};
+	uint32_t version;
+	int key;
 
+	do
+		key = worker->next++ % KEYS;
+	while (worker->keys[key].is_in_flight);
+	worker->keys[key].is_in_flight = true;
+	version = ++worker->keys[key].sent;
 	store_u32(pk, (uint32_t)(worker->number * KEYS + key));
 	store_u32(ck, (uint32_t)(key % 3));
 	store_u32(v, version);
@@ -350,8 +359,9 @@ worker_run(void *argument)
 	struct crash_client client;
 	struct client_response response;
 	uint8_t insert[16], delete[16];
-	int next = 0;
 
+	for (int i = 0; i < KEYS; i++)
+		worker->keys[i].is_in_flight = false;
 	if (crash_client_open(&client, worker->crash->port) != 0 ||
 	    crash_client_prepare(&client,
 		"INSERT INTO crash.data (pk, ck, v, pad) VALUES (?, ?, ?, ?)", insert) != 0 ||
@@ -359,10 +369,11 @@ worker_run(void *argument)
 		&client, "DELETE FROM crash.data WHERE pk = ? AND ck = ?", delete) != 0)
 		goto done;
 	for (int i = 0; i < WINDOW; i++)
-		worker_send(worker, &client, next++ % KEYS, insert, delete);
+		worker_send(worker, &client, insert, delete);
 	while (crash_client_flush(&client) == 0 && crash_client_next(&client, &response) == 0) {
 		struct key_model *key = &worker->keys[response.stream];
 
+		key->is_in_flight = false;
 		if (response.opcode == OPCODE_RESULT) {
 			key->acked = key->sent;
 			worker->acked++;
@@ -371,7 +382,7 @@ worker_run(void *argument)
 			    response.error.code, (int)response.error.text.size,
 			    (const char *)response.error.text.data);
 		}
-		worker_send(worker, &client, next++ % KEYS, insert, delete);
+		worker_send(worker, &client, insert, delete);
 	}
 done:
 	crash_client_close(&client);
