@@ -55,7 +55,7 @@ stress_parse_long(const char *text, size_t size, int64_t *out)
 bool
 stress_parse_range(const char *text, size_t size, int64_t *min, int64_t *max)
 {
-	const char *dots = memmem(text, size, "..", 2);
+	const char *dots = size > 0 ? memmem(text, size, "..", 2) : NULL;
 	const char *rest;
 
 	if (dots == NULL || !stress_parse_long(text, (size_t)(dots - text), min))
@@ -561,12 +561,14 @@ stress_distribution_max(const struct stress_distribution *distribution)
 int64_t
 stress_distribution_average(const struct stress_distribution *distribution)
 {
+	float probability = 0;
 	double sum = 0;
 	int count = 0;
 
-	/* The step is a float there, too: the number of steps depends on its rounding. */
-	for (float probability = 0; probability <= 1.0; probability = (float)(probability + 0.02)) {
+	/* A float there, too: the number of steps depends on its rounding. */
+	while (probability <= 1.0) {
 		sum += (double)stress_distribution_inverse(distribution, probability);
+		probability = (float)(probability + 0.02);
 		count++;
 	}
 	return stress_to_long(sum / count);

@@ -195,7 +195,8 @@ stress_graph_take_line(struct stress_graph_state *state, char *line, const char 
 		state->is_ladder = true;
 	with = strncmp(line, "Running ", 8) == 0 ? strstr(line, " with ") : NULL;
 	if (with != NULL)
-		snprintf(state->threads, sizeof(state->threads), "%d", atoi(with + 6));
+		snprintf(state->threads, sizeof(state->threads), "%.*s",
+		    (int)strspn(with + 6, "0123456789"), with + 6);
 	if (strcmp(line, header) == 0)
 		state->mode = STRESS_GRAPH_METRICS;
 	else if (strcmp(line, "Results:") == 0)

@@ -59,7 +59,8 @@ stress_histogram_mean(const struct stress_histogram *histogram)
 		if (histogram->counts[i] == 0)
 			continue;
 		value = stress_histogram_value(i, &width);
-		sum += (double)(value + width / 2) * (double)histogram->counts[i];
+		value += width / 2; /* the middle, a whole number there, too */
+		sum += (double)value * (double)histogram->counts[i];
 	}
 	return sum / (double)histogram->total;
 }

@@ -3,7 +3,7 @@
 
 _helenus_stress()
 {
-	local current=${COMP_WORDS[COMP_CWORD]} option= words
+	local current=${COMP_WORDS[COMP_CWORD]} option='' words
 	local -i at
 	for ((at = 1; at < COMP_CWORD; at++)); do
 		[[ ${COMP_WORDS[at]} == -* ]] && option=${COMP_WORDS[at]}
