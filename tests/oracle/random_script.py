@@ -1,0 +1,2 @@
+def random_script(seed):
+    raise NotImplementedError
