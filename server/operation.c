@@ -99,7 +99,20 @@ operation_prepare_sum(struct preparation *preparation, const struct ast_assignme
 		if (receiver.type == NULL)
 			return error_set(err, ERROR_NO_MEMORY, "no memory for a type");
 	}
-	return term_prepare(preparation, assignment->value, &receiver, &out->value, err);
+	if (term_prepare(preparation, assignment->value, &receiver, &out->value, err) == 0)
+		return 0;
+	if (type->kind == TYPE_MAP && err != NULL && err->code == ERROR_INVALID) {
+		struct buffer text;
+
+		buffer_init(&text);
+		ast_term_text(preparation->statement, assignment->value, &text);
+		error_set(err, ERROR_INVALID,
+		    is_add ? "Value for a map addition has to be a map, but was: '%.*s'"
+			   : "Value for a map substraction has to be a set, but was: '%.*s'",
+		    (int)text.size, (const char *)text.data);
+		buffer_fini(&text);
+	}
+	return -1;
 }
 
 static int

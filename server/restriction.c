@@ -251,6 +251,10 @@ restriction_add_contains(struct restriction_builder *builder, const struct ast_r
 	struct restriction_filter *filter;
 	bool is_key = relation->operator== AST_CONTAINS_KEY;
 
+	if (builder->options->use != RESTRICTIONS_SELECT)
+		return error_set(err, ERROR_INVALID, "Cannot use %s with %s",
+		    builder->options->use == RESTRICTIONS_UPDATE ? "UPDATE" : "DELETE",
+		    ast_operator_text(relation->operator));
 	if (!type_is_collection(type))
 		return error_set(err, ERROR_INVALID, "Cannot use %s on non-collection column %.*s",
 		    ast_operator_text(relation->operator), (int)column->name.size,

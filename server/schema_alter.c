@@ -96,6 +96,10 @@ alter_drop_column(struct alteration *alteration, const struct ast_column *raw, s
 	if (table->is_compact)
 		return error_set(
 		    err, ERROR_INVALID, "Cannot drop columns from a COMPACT STORAGE table");
+	if (column->type->kind == TYPE_UDT && column->type->is_multi_cell)
+		return error_set(err, ERROR_INVALID,
+		    "Cannot drop non-frozen column %s of user type %.*s", raw->name.text.text,
+		    (int)column->type->name.size, column->type->name.data);
 	for (uint32_t i = 0; i < table->index_count; i++) {
 		if (slice_equal(table->indexes[i].target, name))
 			return error_set(err, ERROR_INVALID,

@@ -82,10 +82,10 @@ schema_put(struct executor *executor, struct schema *schema, struct error *err)
 	return 0;
 }
 
-/* The caller holds ddl_lock. */
+/* The caller holds ddl_lock. A change that changes nothing sets is_noop. */
 static int
-schema_apply(struct executor *executor, const struct schema_transformation *transformation,
-    struct error *err)
+schema_apply(
+    struct executor *executor, struct schema_transformation *transformation, struct error *err)
 {
 	struct schema_renewal renewal = {.executor = executor};
 	struct schema *schema;
@@ -94,6 +94,13 @@ schema_apply(struct executor *executor, const struct schema_transformation *tran
 	schema = transformation->after == NULL
 	    ? schema_without_keyspace(transformation->schema, transformation->name)
 	    : schema_with_keyspace(transformation->schema, transformation->after);
+	if (schema != NULL && transformation->after != NULL &&
+	    memcmp(&schema->version, &transformation->schema->version, sizeof(schema->version)) ==
+		0) {
+		transformation->is_noop = true;
+		schema_unref(schema);
+		return 0;
+	}
 	rc = schema_tables_save(executor, transformation->before, transformation->after, err);
 	/* Acknowledged schema changes survive the machine's death in every mode of the commit log. */
 	if (rc == 0)
@@ -107,6 +114,59 @@ schema_apply(struct executor *executor, const struct schema_transformation *tran
 	}
 	schema_unref(schema);
 	return rc;
+}
+
+/* Refused, but what is wrong with the statement itself is said first. */
+static int
+schema_transform_create_index(struct schema_transformation *transformation, struct error *err)
+{
+	const struct statement_create_index *create = &transformation->statement->create_index;
+	const struct table_metadata *table = NULL;
+
+	if (schema_target_keyspace(transformation, ast_slice(create->table.keyspace), err) != 0)
+		return -1;
+	if (transformation->before != NULL)
+		table = keyspace_table(transformation->before, ast_slice(create->table.name));
+	if (table == NULL)
+		return error_set(
+		    err, ERROR_INVALID, "Table '%s' doesn't exist", create->table.name.text);
+	for (size_t i = 0; i < create->target_count; i++) {
+		if (table_column(table, ast_slice(create->targets[i].column.text)) == NULL)
+			return error_set(err, ERROR_INVALID,
+			    "Undefined column name %s in table %.*s.%.*s",
+			    create->targets[i].column.text.text, (int)table->keyspace.size,
+			    table->keyspace.data, (int)table->name.size, table->name.data);
+	}
+	return error_set(err, ERROR_INVALID,
+	    "Secondary indexes (CREATE INDEX) are not supported by this version of Helenus");
+}
+
+/* There are none but those of a schema that Cassandra wrote. */
+static int
+schema_transform_drop_index(struct schema_transformation *transformation, struct error *err)
+{
+	const struct statement_drop *drop = &transformation->statement->drop;
+	const struct keyspace_metadata *before;
+	struct slice name = ast_slice(drop->name.name);
+
+	if (schema_target_keyspace(transformation, ast_slice(drop->name.keyspace), err) != 0)
+		return -1;
+	before = transformation->before;
+	for (uint32_t i = 0; before != NULL && i < before->table_count; i++) {
+		for (uint32_t n = 0; n < before->tables[i]->index_count; n++) {
+			if (slice_equal(before->tables[i]->indexes[n].name, name))
+				return error_set(err, ERROR_INVALID,
+				    "Secondary indexes (DROP INDEX) are not supported by this "
+				    "version of Helenus");
+		}
+	}
+	if (drop->if_exists) {
+		transformation->is_noop = true;
+		return 0;
+	}
+	return error_set(err, ERROR_INVALID, "Index '%.*s.%s' doesn't exist'",
+	    (int)transformation->name.size, (const char *)transformation->name.data,
+	    drop->name.name.text);
 }
 
 static int
@@ -127,11 +187,9 @@ schema_transform(struct schema_transformation *transformation, struct error *err
 	case STATEMENT_DROP_TYPE:
 		return schema_transform_type(transformation, err);
 	case STATEMENT_CREATE_INDEX:
+		return schema_transform_create_index(transformation, err);
 	case STATEMENT_DROP_INDEX:
-		return error_set(err, ERROR_INVALID,
-		    "Secondary indexes (%s) are not supported by this version of Helenus",
-		    transformation->statement->kind == STATEMENT_CREATE_INDEX ? "CREATE INDEX"
-									      : "DROP INDEX");
+		return schema_transform_drop_index(transformation, err);
 	case STATEMENT_CREATE_VIEW:
 	case STATEMENT_ALTER_VIEW:
 	case STATEMENT_DROP_VIEW:
@@ -176,7 +234,7 @@ schema_change_run(
 	rc = schema_transform(transformation, err);
 	if (rc == 0 && !transformation->is_noop) {
 		rc = schema_apply(executor, transformation, err);
-		if (rc == 0 && executor->node->network != NULL)
+		if (rc == 0 && !transformation->is_noop && executor->node->network != NULL)
 			events_push_schema(executor->node->network, &transformation->change);
 	}
 	keyspace_unref(transformation->after);

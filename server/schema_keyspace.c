@@ -113,8 +113,7 @@ keyspace_parse_replication(struct schema_transformation *transformation,
 			class_name = ast_slice(property->entries[i].value);
 	}
 	if (slice_is_null(class_name))
-		return error_set(
-		    err, ERROR_CONFIG, "Missing replication strategy class in 'replication'");
+		return error_set(err, ERROR_CONFIG, "Missing replication strategy class");
 	if (class_name.size > strlen(SCHEMA_LOCATOR) &&
 	    memcmp(class_name.data, SCHEMA_LOCATOR, strlen(SCHEMA_LOCATOR)) == 0)
 		full = arena_strndup(arena, (const char *)class_name.data, class_name.size);

@@ -8,6 +8,7 @@
 struct schema_type_scope {
 	const struct schema *schema;
 	struct slice keyspace;
+	struct slice foreign; /* the other keyspace that a name was said to be in; null: none */
 };
 
 static const struct type *
@@ -15,6 +16,10 @@ schema_scope_resolve(void *user, struct slice keyspace, struct slice name)
 {
 	struct schema_type_scope *scope = user;
 
+	if (!slice_is_null(keyspace) && !slice_equal(keyspace, scope->keyspace)) {
+		scope->foreign = keyspace;
+		return NULL;
+	}
 	return schema_resolve_udt(
 	    (void *)scope->schema, slice_is_null(keyspace) ? scope->keyspace : keyspace, name);
 }
@@ -23,7 +28,7 @@ int
 schema_resolve_type(const struct schema *schema, struct slice keyspace, const struct ast_type *raw,
     struct arena *arena, const struct type **out, struct error *err)
 {
-	struct schema_type_scope scope = {schema, keyspace};
+	struct schema_type_scope scope = {schema, keyspace, slice_null};
 	struct buffer text;
 	int rc;
 
@@ -33,8 +38,14 @@ schema_resolve_type(const struct schema *schema, struct slice keyspace, const st
 	if (rc == 0)
 		rc = type_parse_cql(
 		    buffer_slice(&text), schema_scope_resolve, &scope, arena, out, err);
+	if (rc != 0 && !slice_is_null(scope.foreign))
+		error_set(err, ERROR_INVALID,
+		    "Statement on keyspace %.*s cannot refer to a user type in keyspace %.*s; user "
+		    "types can only be used in the keyspace they are defined in",
+		    (int)keyspace.size, (const char *)keyspace.data, (int)scope.foreign.size,
+		    (const char *)scope.foreign.data);
 	/* A name without a keyspace is looked for in the statement's, and is told so. */
-	if (rc != 0 && err != NULL && strncmp(err->text, "Unknown type ", 13) == 0 &&
+	else if (rc != 0 && err != NULL && strncmp(err->text, "Unknown type ", 13) == 0 &&
 	    strchr(err->text, '.') == NULL)
 		error_set(err, ERROR_INVALID, "Unknown type %.*s.%s", (int)keyspace.size,
 		    (const char *)keyspace.data,
@@ -241,8 +252,9 @@ schema_build_table(const struct statement_create_table *create, struct slice key
 		    "COMPACT STORAGE tables cannot be created by this version of Helenus");
 	if (create->partition_key.count == 0)
 		return error_set(err, ERROR_INVALID,
-		    "No PRIMARY KEY specifed for table '%.*s.%s' (exactly one required)",
-		    (int)keyspace.size, (const char *)keyspace.data, create->name.name.text);
+		    "No PRIMARY KEY specifed for table '%s%s%s' (exactly one required)",
+		    create->name.keyspace.text == NULL ? "" : create->name.keyspace.text,
+		    create->name.keyspace.text == NULL ? "" : ".", create->name.name.text);
 	for (size_t i = 0; i < create->partition_key.count; i++) {
 		if (create_key_column(create, &create->partition_key.items[i], COLUMN_PARTITION_KEY,
 			false, keyspace, schema, *builder, err) != 0)

@@ -47,8 +47,8 @@ type_create(struct schema_transformation *transformation, struct error *err)
 				    "Duplicate field name '%s' in type '%s'", field->name.text.text,
 				    create->name.name.text);
 		}
-		if (field->type->kind == AST_TYPE_USER && !field->type->is_frozen &&
-		    ast_string_equal(field->type->name, create->name.name))
+		/* Before it is looked up, so that a type cannot contain itself either. */
+		if (field->type->kind == AST_TYPE_USER && !field->type->is_frozen)
 			return error_set(
 			    err, ERROR_INVALID, "A user type cannot contain non-frozen UDTs");
 		if (schema_resolve_type(transformation->schema, transformation->name, field->type,

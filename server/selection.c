@@ -534,6 +534,21 @@ selector_prepare_field(struct preparation *preparation, const struct ast_selecto
 	return 0;
 }
 
+/* What a key is called where it is bound or refused. */
+static struct column_spec
+selector_key_receiver(
+    struct preparation *preparation, const struct selector *operand, const struct type *type)
+{
+	struct column_spec receiver = {
+	    preparation->table->keyspace, preparation->table->name, slice_of_string("key"), type};
+
+	if (operand->kind == SELECTOR_COLUMN) {
+		receiver.name = operand->column->name;
+		return term_part_receiver(preparation, &receiver, type, "key(%.*s)");
+	}
+	return receiver;
+}
+
 /* c[k], c[a..b] */
 static int
 selector_prepare_element(struct preparation *preparation, const struct ast_selector *raw,
@@ -542,8 +557,7 @@ selector_prepare_element(struct preparation *preparation, const struct ast_selec
 	bool is_slice = raw->kind == AST_SELECTOR_SLICE;
 	const struct selector *operand;
 	struct selector *selector;
-	struct column_spec receiver = {
-	    preparation->table->keyspace, preparation->table->name, slice_of_string("key"), NULL};
+	struct column_spec receiver;
 	const struct type *type;
 
 	if (selector_prepare(preparation, is_slice ? raw->slice.operand : raw->element.operand,
@@ -572,7 +586,7 @@ selector_prepare_element(struct preparation *preparation, const struct ast_selec
 		buffer_fini(&name);
 		return rc;
 	}
-	receiver.type = type->params[0];
+	receiver = selector_key_receiver(preparation, operand, type->params[0]);
 	selector = selector_new(preparation, is_slice ? SELECTOR_SLICE : SELECTOR_ELEMENT,
 	    is_slice                     ? type_freeze(preparation->arena, type)
 		: type->kind == TYPE_MAP ? type->params[1]

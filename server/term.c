@@ -846,6 +846,43 @@ term_has_marker(const struct term *term)
 
 /* ---- Evaluation ---------------------------------------------------------------------------- */
 
+/*
+ * A set or map from a client may be in any order and have doubles; what is stored whole (frozen, as a
+ * key) must not. As Cassandra does, only the outermost one is put in order.
+ */
+static int
+term_put_in_order(
+    const struct type *type, struct arena *arena, struct slice *value, struct error *err)
+{
+	uint32_t width = type->kind == TYPE_MAP ? 2 : 1, count = 0;
+	struct slice previous = slice_null, element;
+	struct type_iterator iterator;
+	struct slice *elements;
+	bool is_ordered = true;
+
+	type_iterator_init(&iterator, type, *value);
+	for (uint32_t i = 0; type_iterator_next(&iterator, &element, NULL); i++) {
+		if (i % width != 0)
+			continue;
+		if (i > 0 && type_compare(type->params[0], previous, element) >= 0)
+			is_ordered = false;
+		previous = element;
+	}
+	if (is_ordered)
+		return 0;
+	elements = arena_calloc(arena, iterator.count, sizeof(*elements));
+	if (elements == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a collection");
+	type_iterator_init(&iterator, type, *value);
+	while (type_iterator_next(&iterator, &element, NULL))
+		elements[count++] = element;
+	count = type_sort_elements(type->params[0], elements, count / width, width);
+	*value = type_pack(type, elements, count, arena);
+	if (slice_is_null(*value))
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a collection");
+	return 0;
+}
+
 static int
 term_eval_marker(const struct term *term, const struct term_context *context, struct slice *out,
     bool *is_unset, struct error *err)
@@ -865,7 +902,19 @@ term_eval_marker(const struct term *term, const struct term_context *context, st
 	}
 	if (slice_is_null(*out))
 		return 0;
-	return type_validate(term->type, *out, err);
+	if (type_validate(term->type, *out, err) != 0)
+		return -1;
+	if (!type_is_collection(term->type) || out->size == 0)
+		return 0;
+	/* Valid by itself, but a value that is bound is read too. */
+	if (type_collection_size(*out) < 0)
+		return error_set(err, ERROR_INVALID, "The data cannot be deserialized as a %s",
+		    term->type->kind == TYPE_LIST      ? "list"
+			: term->type->kind == TYPE_SET ? "set"
+						       : "map");
+	if (term->type->kind != TYPE_LIST)
+		return term_put_in_order(term->type, context->arena, out, err);
+	return 0;
 }
 
 static int

@@ -1,2 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
 def random_script(seed):
-    raise NotImplementedError
+    raise NotImplementedError(seed)
