@@ -14,15 +14,20 @@ enum {
 	RANK_KEY_CACHE = 81
 };
 
+/*
+ * A node is as small as can be, since the cache is bounded by bytes: where a partition has no promoted
+ * index (most have none) only its position is kept. Behind the node: uint64_t position, or a whole struct
+ * index_entry; then the key.
+ */
 struct key_cache_node {
 	struct key_cache_node *next_in_bucket;
 	struct key_cache_node *newer, *older;
 	uint64_t file;
-	uint64_t hash;
-	struct index_entry entry;
+	uint32_t hash;
+	uint16_t key_size;
 	bool was_used;
-	uint32_t key_size;
-	uint8_t key[];
+	bool has_blocks;
+	uint8_t bytes[];
 };
 
 struct key_cache_shard {
@@ -88,6 +93,18 @@ key_cache_mix(uint64_t file, uint64_t hash)
 	return hash * UINT64_C(0xd6e8feb86659fd93);
 }
 
+static size_t
+key_cache_entry_size(bool has_blocks)
+{
+	return has_blocks ? sizeof(struct index_entry) : sizeof(uint64_t);
+}
+
+static const uint8_t *
+key_cache_node_key(const struct key_cache_node *node)
+{
+	return node->bytes + key_cache_entry_size(node->has_blocks);
+}
+
 static struct key_cache_node **
 key_cache_find_locked(
     struct key_cache_shard *shard, uint64_t mixed, uint64_t file, struct slice key)
@@ -98,8 +115,9 @@ key_cache_find_locked(
 	for (; *link != NULL; link = &(*link)->next_in_bucket) {
 		const struct key_cache_node *node = *link;
 
-		if (node->hash == mixed && node->file == file && node->key_size == key.size &&
-		    memcmp(node->key, key.data, key.size) == 0)
+		if (node->hash == (uint32_t)mixed && node->file == file &&
+		    node->key_size == key.size &&
+		    memcmp(key_cache_node_key(node), key.data, key.size) == 0)
 			break;
 	}
 	return link;
@@ -123,7 +141,11 @@ key_cache_get(struct key_cache *cache, uint64_t file, struct slice key, uint64_t
 	node = *key_cache_find_locked(shard, mixed, file, key);
 	if (node != NULL) {
 		node->was_used = true;
-		*out = node->entry;
+		*out = (struct index_entry){.deletion = DELETION_LIVE};
+		if (node->has_blocks)
+			memcpy(out, node->bytes, sizeof(*out));
+		else
+			memcpy(&out->data_position, node->bytes, sizeof(uint64_t));
 		shard->hits++;
 	} else {
 		shard->misses++;
@@ -132,10 +154,13 @@ key_cache_get(struct key_cache *cache, uint64_t file, struct slice key, uint64_t
 	return node != NULL;
 }
 
+/* With what malloc() adds. */
 static uint64_t
-key_cache_node_size(size_t key_size)
+key_cache_node_size(bool has_blocks, size_t key_size)
 {
-	return sizeof(struct key_cache_node) + key_size + 16; /* and what malloc keeps for itself */
+	return (sizeof(struct key_cache_node) + key_cache_entry_size(has_blocks) + key_size + 8 +
+		   15) &
+	    ~UINT64_C(15);
 }
 
 static void
@@ -163,7 +188,7 @@ key_cache_remove_locked(struct key_cache_shard *shard, struct key_cache_node *no
 		link = &(*link)->next_in_bucket;
 	*link = node->next_in_bucket;
 	key_cache_unqueue_locked(shard, node);
-	shard->bytes -= key_cache_node_size(node->key_size);
+	shard->bytes -= key_cache_node_size(node->has_blocks, node->key_size);
 	shard->entries--;
 	free(node);
 }
@@ -209,10 +234,11 @@ key_cache_put(struct key_cache *cache, uint64_t file, struct slice key, uint64_t
 	struct key_cache_shard *shard = key_cache_shard(cache, mixed);
 	uint64_t capacity =
 	    atomic_load_explicit(&cache->capacity, memory_order_relaxed) / KEY_CACHE_SHARDS;
-	uint64_t size = key_cache_node_size(key.size);
+	bool has_blocks = entry->block_count > 0;
+	uint64_t size = key_cache_node_size(has_blocks, key.size);
 	struct key_cache_node *node;
 
-	if (size > capacity)
+	if (size > capacity || key.size > UINT16_MAX)
 		return;
 	/* When all is full one in eight gets in: keys that are read often do in the end, and uniform reads of
 	 * more keys than fit do not spend their time on throwing each other out. */
@@ -222,12 +248,18 @@ key_cache_put(struct key_cache *cache, uint64_t file, struct slice key, uint64_t
 		return;
 	}
 	lock_drop(&shard->lock);
-	node = malloc(sizeof(*node) + key.size);
+	node = malloc(sizeof(*node) + key_cache_entry_size(has_blocks) + key.size);
 	if (node == NULL)
 		return;
-	*node = (struct key_cache_node){
-	    .file = file, .hash = mixed, .entry = *entry, .key_size = (uint32_t)key.size};
-	memcpy(node->key, key.data, key.size);
+	*node = (struct key_cache_node){.file = file,
+	    .hash = (uint32_t)mixed,
+	    .key_size = (uint16_t)key.size,
+	    .has_blocks = has_blocks};
+	if (has_blocks)
+		memcpy(node->bytes, entry, sizeof(*entry));
+	else
+		memcpy(node->bytes, &entry->data_position, sizeof(uint64_t));
+	memcpy(node->bytes + key_cache_entry_size(has_blocks), key.data, key.size);
 	lock_take(&shard->lock);
 	if (*key_cache_find_locked(shard, mixed, file, key) != NULL) {
 		lock_drop(&shard->lock);
