@@ -24,7 +24,7 @@ struct loop;
 struct tls_session;
 
 enum {
-	CONNECTION_IN_FLIGHT_MAX = 8192, /* requests; see in_flight_max */
+	CONNECTION_IN_FLIGHT_MAX = 4096, /* requests; see in_flight_max */
 	CONNECTION_IN_FLIGHT_MIN = 32,
 	CONNECTION_ANSWERS_MAX = 4 << 20, /* bytes that answers in flight may come to */
 	CONNECTION_OUTPUT_HIGH = 1 << 20, /* unwritten bytes that stop the reading */

@@ -11,7 +11,7 @@
 #include "base/env.h"
 #include "base/log.h"
 
-enum { NODE_QUEUE_MAX = 128 * 1024, NODE_TRACING_QUEUE_MAX = 1000 };
+enum { NODE_QUEUE_MAX = 64 * 1024, NODE_TRACING_QUEUE_MAX = 1000 };
 
 /* How many threads a stage has. */
 enum node_size {
