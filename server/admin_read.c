@@ -21,14 +21,18 @@ uint64_t
 admin_resident_bytes(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
-	unsigned long total = 0, resident = 0;
+	char text[128] = "", *resident = NULL;
+	bool is_read;
 
 	if (file == NULL)
 		return 0;
-	if (fscanf(file, "%lu %lu", &total, &resident) != 2)
-		resident = 0;
+	is_read = fgets(text, sizeof(text), file) != NULL;
 	fclose(file);
-	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+	/* "total resident ...", in pages */
+	if (is_read)
+		resident = strchr(text, ' ');
+	return resident == NULL ? 0
+				: strtoull(resident, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static void

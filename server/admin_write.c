@@ -88,7 +88,7 @@ admin_need_switch(const struct admin_call *call, bool *out, struct error *err)
 static int
 admin_post_auto_compaction(struct admin_call *call, struct error *err)
 {
-	bool is_on;
+	bool is_on = false;
 
 	if (admin_need_switch(call, &is_on, err) != 0)
 		return -1;
@@ -194,7 +194,7 @@ admin_post_concurrent_compactors(struct admin_call *call, struct error *err)
 static int
 admin_post_binary(struct admin_call *call, struct error *err)
 {
-	bool is_on;
+	bool is_on = false;
 
 	if (admin_need_switch(call, &is_on, err) != 0)
 		return -1;

@@ -602,17 +602,13 @@ config_print_duration(struct buffer *out, int64_t ms)
 	static const struct {
 		int64_t ms;
 		const char *unit;
-	} units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}};
+	} units[] = {{86400000, "d"}, {3600000, "h"}, {1000, "s"}};
 
-	for (size_t i = 0; i < 4 && ms != 0; i++) {
-		if (ms % units[i].ms == 0 && i == 3) {
-			buffer_printf(out, "%" PRId64 "s", ms / 1000);
-			return;
-		}
-		if (ms % units[i].ms == 0 && i < 3 && ms / units[i].ms > 0 && i != 2) {
-			buffer_printf(out, "%" PRId64 "%s", ms / units[i].ms, units[i].unit);
-			return;
-		}
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (ms == 0 || ms % units[i].ms != 0)
+			continue;
+		buffer_printf(out, "%" PRId64 "%s", ms / units[i].ms, units[i].unit);
+		return;
 	}
 	buffer_printf(out, "%" PRId64 "ms", ms);
 }

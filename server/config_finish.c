@@ -50,16 +50,20 @@ config_physical_bytes(void)
 {
 	struct sysinfo info;
 	int64_t bytes = 2048LL * CONFIG_MIB, limit;
+	char text[64];
 	FILE *file;
 
 	if (sysinfo(&info) == 0)
 		bytes = (int64_t)info.totalram * info.mem_unit;
 	file = fopen("/sys/fs/cgroup/memory.max", "re");
-	if (file != NULL) {
-		if (fscanf(file, "%ld", &limit) == 1 && limit > 0)
+	if (file != NULL && fgets(text, sizeof(text), file) != NULL) {
+		/* "max" gives 0: no limit. */
+		limit = strtoll(text, NULL, 10);
+		if (limit > 0)
 			bytes = config_min(bytes, limit);
-		fclose(file);
 	}
+	if (file != NULL)
+		fclose(file);
 	return bytes;
 }
 

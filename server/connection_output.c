@@ -55,6 +55,7 @@ connection_close_segment(struct connection *connection)
 
 	if (!connection->is_segment_open)
 		return;
+	assert(chunk != NULL);
 	before = chunk->bytes.size;
 	segment_end(&chunk->bytes, connection->segment_mark, connection->handshake.compression);
 	connection->is_segment_open = false;

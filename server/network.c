@@ -159,16 +159,17 @@ network_choose(struct network *network)
 static void
 network_name(const struct sockaddr_storage *from, char *out, size_t size, uint16_t *port)
 {
-	const void *address;
-	const struct sockaddr_in *four = (const struct sockaddr_in *)from;
-	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)from;
+	struct sockaddr_in four = {0};
+	struct sockaddr_in6 six = {0};
+	const void *address = &four.sin_addr;
 
 	if (from->ss_family == AF_INET6) {
-		address = &six->sin6_addr;
-		*port = ntohs(six->sin6_port);
+		memcpy(&six, from, sizeof(six));
+		address = &six.sin6_addr;
+		*port = ntohs(six.sin6_port);
 	} else {
-		address = &four->sin_addr;
-		*port = ntohs(four->sin_port);
+		memcpy(&four, from, sizeof(four));
+		*port = ntohs(four.sin_port);
 	}
 	if (inet_ntop(from->ss_family, address, out, (socklen_t)size) == NULL)
 		snprintf(out, size, "?");
@@ -355,7 +356,7 @@ static int
 network_listen(struct network *network, struct error *err)
 {
 	const struct config *config = network->node->config;
-	int fd;
+	int fd = -1;
 
 	if (network_bind(network, &fd, err) != 0)
 		return -1;

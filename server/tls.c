@@ -48,8 +48,8 @@ tls_password(char *out, int size, int is_writing, void *argument)
 	(void)is_writing;
 	if (length > (size_t)size)
 		return 0;
-	if (length > 0)
-		memcpy(out, password, length);
+	for (size_t i = 0; i < length; i++) /* OpenSSL wants the length, not a NUL */
+		out[i] = password[i];
 	return (int)length;
 }
 

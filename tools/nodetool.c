@@ -192,8 +192,7 @@ nodetool_command_option(struct nodetool *tool, int argc, char **argv, int i)
 	return 0;
 }
 
-static void
-nodetool_no_such(const char *name)
+static void __attribute__((noreturn)) nodetool_no_such(const char *name)
 {
 	for (const char *const *each = nodetool_absent; *each != NULL; each++)
 		if (strcmp(*each, name) == 0)

@@ -135,8 +135,9 @@ nodetool_call(struct nodetool *tool, const char *method, const char *format, va_
 	buffer_put_u8(&answer, 0);
 	close(fd);
 	body = strstr((const char *)answer.data, "\r\n\r\n");
-	if (got < 0 || body == NULL ||
-	    sscanf((const char *)answer.data, "HTTP/%*d.%*d %d", &status) != 1)
+	if (answer.size > 13 && strncmp((const char *)answer.data, "HTTP/1.", 7) == 0)
+		status = (int)strtol((const char *)answer.data + 9, NULL, 10);
+	if (got < 0 || body == NULL || status == 0)
 		nodetool_fail("the node closed the connection without an answer");
 	json = json_loads(body + 4, 0, &error);
 	buffer_fini(&request);
