@@ -75,7 +75,7 @@ class Server:
             pass
         options = {"data_directory": self.data, "rpc_address": ADDRESS, "listen_address": ADDRESS,
                    "native_transport_port": PORT, "admin_address": ADDRESS, "admin_port": PORT + 1,
-                   "storage_port": PORT + 2, "seeds": ADDRESS, **self.options}
+                   "storage_port": PORT + 2, "seeds": ADDRESS, "num_tokens": 16, **self.options}
         command = [os.path.join(BUILD, "helenusd"), "-f", "-c", config]
         for key, value in options.items():
             command += ["-D", f"{key}={value}"]
