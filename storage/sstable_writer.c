@@ -67,6 +67,14 @@ struct sstable_writer {
 	uint64_t keys;
 	int64_t last_token;
 	struct buffer last_key;
+
+	/* The clustering of the item that was written last, copied: a source that purges may have
+	 * gone over many items when it says that there is no next. */
+	enum unfiltered_kind last_kind;
+	enum bound_kind last_bound;
+	uint32_t last_count;
+	struct slice *last_values; /* sizes; data is set when they are asked for */
+	struct buffer last_bytes;
 };
 
 /* ---- new, free -------------------------------------------------------------------------------------- */
@@ -180,6 +188,7 @@ sstable_writer_free(struct sstable_writer *writer)
 	buffer_fini(&writer->crcs);
 	buffer_fini(&writer->index);
 	buffer_fini(&writer->last_key);
+	buffer_fini(&writer->last_bytes);
 	buffer_fini(&writer->blocks.infos);
 	buffer_fini(&writer->blocks.offsets);
 	buffer_fini(&writer->blocks.first);
@@ -226,11 +235,18 @@ sstable_writer_new(const struct sstable_context *context,
 	arena_init(&writer->arena, WRITER_ARENA);
 	sstable_writer_init_buffers(writer);
 	sstable_writer_copy_options(writer, options);
+	buffer_init(&writer->last_bytes);
+	writer->last_values =
+	    arena_calloc(&writer->arena, writer->table->clustering_count, sizeof(struct slice));
 	index_summary_builder_init(
 	    &writer->summary, (uint32_t)writer->table->options.min_index_interval);
 	statistics_collector_init(&writer->collector);
 	writer->fp_chance = table_options_fp_chance(&writer->table->options);
 	writer->has_filter = writer->fp_chance < 1;
+	if (writer->last_values == NULL) {
+		error_set(err, ERROR_NO_MEMORY, "no memory for a writer");
+		goto fail;
+	}
 	if (sstable_writer_init_codec(writer, err) != 0 ||
 	    sstable_writer_init_compression(writer, err) != 0)
 		goto fail;
@@ -516,6 +532,50 @@ sstable_writer_collect_clustering(struct sstable_writer *writer, const struct un
 		    item->marker.clustering, item->marker.clustering_count);
 }
 
+static void
+sstable_writer_keep_last(struct sstable_writer *writer, const struct unfiltered *item)
+{
+	bool is_row = item->kind == UNFILTERED_ROW;
+	const struct slice *values = is_row ? item->row.clustering : item->marker.clustering;
+	uint32_t count = is_row ? item->row.clustering_count : item->marker.clustering_count;
+
+	writer->last_kind = item->kind;
+	writer->last_bound = is_row ? BOUND_CLUSTERING : item->marker.kind;
+	writer->last_count = count;
+	buffer_clear(&writer->last_bytes);
+	for (uint32_t i = 0; i < count; i++) {
+		writer->last_values[i] = values[i];
+		if (!slice_is_null(values[i]))
+			buffer_put_slice(&writer->last_bytes, values[i]);
+	}
+}
+
+/* What was kept, as an item that has a clustering and nothing else. */
+static struct unfiltered
+sstable_writer_last(struct sstable_writer *writer)
+{
+	struct unfiltered item = {.kind = writer->last_kind};
+	const uint8_t *at = writer->last_bytes.data;
+
+	for (uint32_t i = 0; i < writer->last_count; i++) {
+		if (slice_is_null(writer->last_values[i]))
+			continue;
+		/* A present but empty value must not become null. */
+		writer->last_values[i].data =
+		    writer->last_values[i].size > 0 ? at : slice_empty.data;
+		at += writer->last_values[i].size;
+	}
+	if (item.kind == UNFILTERED_ROW) {
+		item.row.clustering = writer->last_values;
+		item.row.clustering_count = writer->last_count;
+	} else {
+		item.marker.kind = writer->last_bound;
+		item.marker.clustering = writer->last_values;
+		item.marker.clustering_count = writer->last_count;
+	}
+	return item;
+}
+
 /* Write one row or marker; closes the block of the promoted index when it is full. */
 static int
 sstable_writer_put_item(struct sstable_writer *writer, uint64_t partition, uint64_t *previous,
@@ -552,6 +612,7 @@ sstable_writer_put_items(struct sstable_writer *writer, struct unfiltered_iterat
     uint64_t start, struct unfiltered items[2], int rc, struct error *err)
 {
 	uint64_t previous = start;
+	struct unfiltered last;
 	int current = 0;
 	bool has_items = rc > 0;
 
@@ -560,20 +621,20 @@ sstable_writer_put_items(struct sstable_writer *writer, struct unfiltered_iterat
 	while (rc > 0) {
 		if (sstable_writer_put_item(writer, start, &previous, &items[current], err) != 0)
 			return -1;
-		/* The last item is still needed when the iterator says that there is no next. */
-		rc = unfiltered_iterator_next(partition, &items[!current], err);
-		if (rc > 0)
-			current = !current;
+		sstable_writer_keep_last(writer, &items[current]);
+		current = !current;
+		rc = unfiltered_iterator_next(partition, &items[current], err);
 	}
 	if (rc < 0)
 		return -1;
 	buffer_put_u8(&writer->data, UNFILTERED_END_OF_PARTITION);
 	if (has_items) {
-		sstable_writer_collect_clustering(writer, &items[current]);
+		last = sstable_writer_last(writer);
+		sstable_writer_collect_clustering(writer, &last);
 		if (writer->blocks.first.size > 0 && writer->blocks.count > 0)
-			sstable_writer_close_block(writer, start, &items[current]);
+			sstable_writer_close_block(writer, start, &last);
 	}
-	return 0;
+	return buffer_check(&writer->last_bytes, err);
 }
 
 static void
