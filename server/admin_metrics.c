@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "server/admin_internal.h"
 #include "server/node.h"
+#include "server/operations.h"
 #include "storage/store.h"
 
 static void
@@ -171,7 +172,9 @@ static void
 metrics_put_clients(struct buffer *out, struct node *node)
 {
 	const struct metrics *metrics = &node->metrics;
+	struct operations_cql cql;
 
+	operations_cql(node->executor, &cql);
 	metrics_one(out, "cassandra_client_connectednativeclients", "gauge", "Connected clients",
 	    network_client_count(node->network));
 	metrics_one(out, "cassandra_client_connections", "counter", "Connections accepted",
@@ -196,14 +199,13 @@ metrics_put_clients(struct buffer *out, struct node *node)
 	metrics_one(out, "helenus_network_sent_bytes", "counter", "Bytes written to clients",
 	    metrics_loops(metrics, offsetof(struct metrics_loop, bytes_written)));
 	metrics_one(out, "cassandra_cql_preparedstatementscount", "gauge", "Prepared statements",
-	    (double)atomic_load(&metrics->prepared_statements));
+	    (double)cql.prepared);
 	metrics_one(out, "cassandra_cql_preparedstatementsevicted", "counter",
-	    "Prepared statements that were evicted",
-	    (double)atomic_load(&metrics->prepared_evicted));
+	    "Prepared statements that were evicted", (double)cql.evicted);
 	metrics_one(out, "cassandra_cql_preparedstatementsexecuted", "counter",
-	    "Executions of prepared statements", (double)atomic_load(&metrics->prepared_executed));
+	    "Executions of prepared statements", (double)cql.prepared_executed);
 	metrics_one(out, "cassandra_cql_regularstatementsexecuted", "counter",
-	    "Executions of other statements", (double)atomic_load(&metrics->regular_executed));
+	    "Executions of other statements", (double)cql.regular_executed);
 }
 
 /* ---- the store ---------------------------------------------------------------------------------------------- */

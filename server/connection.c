@@ -793,9 +793,19 @@ connection_answer(struct connection *connection, struct request *request)
 		    connection, request->header.version, request->header.stream, &err);
 	} else {
 		opcode = request->response.data[4];
+		if (opcode == OPCODE_ERROR && request->response.size >= ENVELOPE_HEADER_SIZE + 4 &&
+		    load_u32(request->response.data + ENVELOPE_HEADER_SIZE) == 0)
+			atomic_fetch_add_explicit(
+			    &connection->loop->node->metrics.exceptions, 1, memory_order_relaxed);
 		connection_append(connection, &request->response);
 	}
 	if (connection->handshake.state == HANDSHAKE_AUTHENTICATION) {
+		struct metrics *metrics = &connection->loop->node->metrics;
+
+		if (opcode == OPCODE_AUTH_SUCCESS)
+			atomic_fetch_add_explicit(&metrics->auth_success, 1, memory_order_relaxed);
+		else if (opcode == OPCODE_ERROR)
+			atomic_fetch_add_explicit(&metrics->auth_failure, 1, memory_order_relaxed);
 		handshake_answered(&connection->handshake, opcode);
 		connection_show_state(connection);
 	}

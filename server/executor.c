@@ -336,7 +336,9 @@ execution_put_prefix(struct execution *execution, uint8_t tracing_id[16])
 {
 	struct response_prefix prefix = {0};
 
-	if (execution->tracing != NULL) {
+	/* Who did not ask (settraceprobability) is not told. */
+	if (execution->tracing != NULL && execution->message != NULL &&
+	    execution->message->is_traced) {
 		tracing_id_of(execution->tracing, tracing_id);
 		prefix.tracing_id = tracing_id;
 	}
@@ -805,6 +807,17 @@ executor_answer_error(struct request *request, struct worker *worker, const stru
 	request_done(request, worker);
 }
 
+/* nodetool settraceprobability: some requests are traced although nobody asked. */
+static bool
+executor_draws_trace(struct executor *executor)
+{
+	double probability =
+	    atomic_load_explicit(&executor->node->trace_probability, memory_order_relaxed);
+
+	return probability > 0 &&
+	    (double)(env_random_u64(executor->env) >> 11) * 0x1p-53 < probability;
+}
+
 void
 executor_run(struct request *request, struct worker *worker)
 {
@@ -822,7 +835,7 @@ executor_run(struct request *request, struct worker *worker)
 	executor_start_execution(execution, request, worker);
 	rc = message_decode_request(&envelope, &request->arena, message, &err);
 	execution->message = message;
-	if (rc == 0 && message->is_traced)
+	if (rc == 0 && (message->is_traced || executor_draws_trace(request->executor)))
 		tracing_begin(execution);
 	if (rc == 0) {
 		switch (message->opcode) {

@@ -28,16 +28,11 @@ struct metrics {
 
 	/* ClientMetrics */
 	atomic_ullong connections_total, connections_refused;
-	atomic_ullong auth_success, auth_failure; /* the executor's */
-	atomic_ullong protocol_errors, unknown_errors;
-	atomic_ullong requests_discarded, requests_dispatched, connections_paused;
-	atomic_ullong bytes_in_flight; /* request data beyond the connections' own queues */
+	atomic_ullong auth_success, auth_failure;
+	atomic_ullong protocol_errors;
+	atomic_ullong requests_discarded, connections_paused;
 
-	/* CQLMetrics: the executor's */
-	atomic_ullong prepared_statements, prepared_evicted;
-	atomic_ullong regular_executed, prepared_executed;
-
-	/* StorageMetrics.Exceptions: errors that should not have been */
+	/* StorageMetrics.Exceptions: requests that ended in a server error */
 	atomic_ullong exceptions;
 };
 

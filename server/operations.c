@@ -26,6 +26,19 @@ operations_compare_tokens(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+void
+operations_cql(struct executor *executor, struct operations_cql *out)
+{
+	*out = (struct operations_cql){
+	    .prepared = atomic_load_explicit(&executor->prepared.count, memory_order_relaxed),
+	    .evicted = atomic_load_explicit(&executor->prepared.evictions, memory_order_relaxed),
+	    .prepared_executed =
+		atomic_load_explicit(&executor->prepared_executed, memory_order_relaxed),
+	    .regular_executed =
+		atomic_load_explicit(&executor->regular_executed, memory_order_relaxed),
+	};
+}
+
 /* A set<text> of numbers, as it goes over the wire. */
 static int64_t *
 operations_parse_tokens(struct slice cell, uint32_t *count)

@@ -31,6 +31,13 @@ int operations_compaction_history(struct executor *executor,
     void (*each)(void *argument, const struct operations_compaction *compaction), void *argument,
     struct error *err);
 
+/* CQLMetrics. */
+struct operations_cql {
+	uint64_t prepared, evicted; /* statements in the cache, and that had to leave it */
+	uint64_t prepared_executed, regular_executed;
+};
+void operations_cql(struct executor *executor, struct operations_cql *out);
+
 /* Write each compaction that ends into system.compaction_history from now on. */
 void operations_record_compactions(struct executor *executor);
 

@@ -221,3 +221,15 @@ def test_drain_then_stopdaemon(new_server):
     server.stop()
     server.start()
     assert list(server.connect().execute("SELECT id FROM d.t")) == [(1,)]
+
+
+def test_some_requests_are_traced_without_being_asked(server, session, table):
+    server.nodetool("settraceprobability", 1)
+    assert server.nodetool("gettraceprobability") == "Current trace probability: 1\n"
+    result = session.execute("SELECT * FROM nt.t WHERE id = 5")
+    assert not result.response_future._query_traces
+    server.nodetool("settraceprobability", 0)
+    server.wait_until(lambda: any(
+        row.parameters and "id = 5" in row.parameters.get("query", "")
+        for row in session.execute("SELECT parameters FROM system_traces.sessions")), "a trace")
+    server.nodetool("settraceprobability", 2, status=1)
