@@ -616,6 +616,52 @@ START_TEST(test_damage_is_found)
 }
 END_TEST
 
+/* Index.db has no checksums: still no key may silently vanish. */
+START_TEST(test_a_damaged_index_does_not_hide_a_key)
+{
+	struct model_shape shape = {40, 4, 20, false};
+	struct table_metadata *table = fixture_table("plain_lz4");
+	struct sstable_descriptor descriptor = {directory, {.generation = 1}};
+	char path[SSTABLE_PATH_MAX];
+	struct buffer good;
+	struct model model;
+
+	model_init(&model, table, 6, &shape);
+	sstable_unref(write_model(&model, 1, 0));
+	good = component_bytes(env, &descriptor, SSTABLE_INDEX);
+	sstable_path(&descriptor, SSTABLE_INDEX, path, NULL);
+	for (size_t at = 0; at < good.size; at++) {
+		struct sstable *sstable;
+		struct error err = {0};
+		struct arena arena;
+
+		good.data[at] ^= 0x41;
+		ck_assert_int_eq(files_replace(env->files, path, buffer_slice(&good), &err), 0);
+		good.data[at] ^= 0x41;
+		ck_assert_int_eq(sstable_open(&context, &descriptor, table, &sstable, &err), 0);
+		arena_init(&arena, 4096);
+		for (uint32_t i = 0; i < model.count; i++) {
+			struct read_command command = {.table = table,
+			    .key = model.partitions[i].key,
+			    .token = model.partitions[i].token};
+			struct unfiltered_iterator *found;
+			int rc = sstable_read(sstable, &command, &arena, &found, &err);
+
+			model_assert(rc != 0 || found != NULL, "byte %zu hides key %u", at, i);
+			if (rc == 0)
+				unfiltered_iterator_close(found);
+			else
+				model_assert(err.code == ERROR_CORRUPT, "%s", err.text);
+		}
+		arena_fini(&arena);
+		sstable_unref(sstable);
+	}
+	buffer_fini(&good);
+	model_fini(&model);
+	table_unref(table);
+}
+END_TEST
+
 START_TEST(test_names_are_understood)
 {
 	enum sstable_component component;
@@ -664,6 +710,7 @@ main(void)
 	tcase_add_test(tcase, test_abort_and_obsolete_remove_the_files);
 	tcase_add_test(tcase, test_unordered_partitions_are_refused);
 	tcase_add_loop_test(tcase, test_damage_is_found, 0, 5);
+	tcase_add_test(tcase, test_a_damaged_index_does_not_hide_a_key);
 	tcase_add_test(tcase, test_names_are_understood);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
