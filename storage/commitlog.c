@@ -64,6 +64,7 @@ struct commitlog {
 	pthread_cond_t wake_cond;
 	bool is_woken, is_stopping;
 	uint64_t last_sync_us; /* how long the last sync took */
+	unsigned long crowd; /* who waited when the last sync ended: for it, or for the next */
 
 	commitlog_pressure_fn on_pressure;
 	void *pressure_context;
@@ -131,7 +132,8 @@ commitlog_make_segment(struct commitlog *log, struct segment **out, struct error
 		rc = segment_recycle(old, log->directory, id, slots, out, err);
 	else
 		rc = segment_create(log->env, log->directory, id,
-		    (uint32_t)log->options.commitlog_segment_bytes, slots, out, err);
+		    (uint32_t)log->options.commitlog_segment_bytes, slots,
+		    log->options.commitlog_sync == COMMITLOG_SYNC_PERIODIC, out, err);
 	return rc;
 }
 
@@ -361,6 +363,7 @@ commitlog_sync(struct commitlog *log, struct error *err)
 	lock_take(&log->sync_lock);
 	waiters = atomic_exchange(&log->waiters, NULL);
 	rc = commitlog_sync_locked(log, err != NULL ? err : &local);
+	log->crowd = atomic_load_explicit(&log->pending, memory_order_relaxed);
 	lock_drop(&log->sync_lock);
 	commitlog_answer(log, waiters, rc == 0 ? NULL : (err != NULL ? err : &local));
 	return rc;
@@ -509,21 +512,36 @@ commitlog_sleep(struct commitlog *log, uint64_t timeout_ms)
 	return go_on;
 }
 
-/* Group commit: give others a chance to share the sync, never longer than the configured window. */
+/*
+ * Group commit: give others a chance to share the sync, never longer than the configured window. Clients that
+ * wait for their answers come back with their next write: once about as many are here as waited when the last
+ * sync ended, there is nobody left to wait for.
+ */
 static void
 commitlog_gather(struct commitlog *log)
 {
 	uint64_t window_us = (uint64_t)log->options.commitlog_sync_group_window_ms * 1000;
-	uint64_t wait_us = log->last_sync_us / 2;
-	struct timespec pause;
+	uint64_t wait_us = log->last_sync_us / 2, until;
+	unsigned long enough;
+	struct timespec step = {0};
 
+	lock_take(&log->sync_lock);
+	enough = log->crowd - log->crowd / 8;
+	lock_drop(&log->sync_lock);
 	if (wait_us < COMMITLOG_GROUP_WAIT_US_MIN)
 		wait_us = COMMITLOG_GROUP_WAIT_US_MIN;
 	if (wait_us > window_us)
 		wait_us = window_us;
-	pause.tv_sec = (time_t)(wait_us / 1000000);
-	pause.tv_nsec = (long)(wait_us % 1000000) * 1000;
-	nanosleep(&pause, NULL);
+	step.tv_nsec = (long)(wait_us < 400         ? wait_us
+			       : wait_us / 8 < 1000 ? wait_us / 8
+						    : 1000) *
+	    1000;
+	until = env_monotonic_ns(log->env) + wait_us * 1000;
+	while (enough == 0 || atomic_load_explicit(&log->pending, memory_order_relaxed) < enough) {
+		nanosleep(&step, NULL);
+		if (env_monotonic_ns(log->env) >= until)
+			break;
+	}
 }
 
 static void *

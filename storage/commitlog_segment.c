@@ -80,7 +80,7 @@ segment_reset(struct segment *segment, uint64_t id, uint32_t slot_count)
 
 int
 segment_create(struct env *env, const char *directory, uint64_t id, uint32_t size,
-    uint32_t slot_count, struct segment **out, struct error *err)
+    uint32_t slot_count, bool wants_map, struct segment **out, struct error *err)
 {
 	char *temporary = segment_path(directory, id, SEGMENT_TEMPORARY_SUFFIX);
 	struct segment *segment = xzalloc(sizeof(*segment));
@@ -107,7 +107,8 @@ segment_create(struct env *env, const char *directory, uint64_t id, uint32_t siz
 		goto done;
 	if (files_sync_folder(env->files, directory, err) != 0)
 		goto done;
-	segment->memory = file_map(segment->file, size);
+	if (wants_map)
+		segment->memory = file_map(segment->file, size);
 	segment->is_mapped = segment->memory != NULL;
 	if (!segment->is_mapped) {
 		segment->memory = calloc(1, size);

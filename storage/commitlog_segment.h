@@ -66,9 +66,12 @@ segment_record_size(size_t payload)
 	    ~(size_t)(SEGMENT_ALIGNMENT - 1));
 }
 
-/* Make the file (temporary name, preallocated, header, fsync, rename, fsync of the directory). */
+/*
+ * Make the file (temporary name, preallocated, header, fsync, rename, fsync of the directory). Mapped, what is
+ * written survives the process at once; else a sync writes it, which is cheaper where all wait for it anyway.
+ */
 int segment_create(struct env *env, const char *directory, uint64_t id, uint32_t size,
-    uint32_t slot_count, struct segment **out, struct error *err);
+    uint32_t slot_count, bool wants_map, struct segment **out, struct error *err);
 /* Say in the header that nothing in it counts any more; it is kept for segment_recycle(). */
 void segment_empty(struct segment *segment);
 /* Give an emptied segment a new id and name; takes `old` over, also on failure. */
