@@ -305,6 +305,8 @@ schema_start(struct executor *executor, struct error *err)
 	}
 	rc = schema_put(executor, schema, err);
 	if (rc == 0)
+		rc = system_local_load_host_id(executor, err);
+	if (rc == 0)
 		rc = system_local_load_truncated(executor, err);
 	if (rc == 0)
 		rc = store_replay(executor->store, err);

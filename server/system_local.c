@@ -97,6 +97,30 @@ system_read_saved(
 	return 0;
 }
 
+static void
+system_tell_host_id(struct executor *executor, struct slice host_id)
+{
+	struct uuid id;
+
+	memcpy(id.bytes, host_id.data, sizeof(id.bytes));
+	store_set_host_id(executor->store, &id);
+}
+
+int
+system_local_load_host_id(struct executor *executor, struct error *err)
+{
+	struct system_saved saved = {slice_null, slice_null, slice_null, 0};
+	struct arena arena;
+	int rc;
+
+	arena_init(&arena, 4096);
+	rc = system_read_saved(executor, &arena, &saved, err);
+	if (rc == 0 && saved.host_id.size == 16)
+		system_tell_host_id(executor, saved.host_id);
+	arena_fini(&arena);
+	return rc;
+}
+
 static int
 system_write_local(struct executor *executor, const struct system_saved *saved, struct arena *arena,
     struct error *err)
@@ -182,6 +206,7 @@ system_local_start(struct executor *executor, struct error *err)
 	if (rc == 0) {
 		memcpy(node->host_id, saved.host_id.data, sizeof(node->host_id));
 		node->has_host_id = true;
+		system_tell_host_id(executor, saved.host_id);
 		rc = system_write_local(executor, &saved, &arena, err);
 	}
 	arena_fini(&arena);

@@ -19,6 +19,8 @@ int system_local_set_schema_version(
 /* truncated_at: the commit log holds nothing of the table up to `position`. Durable on return. */
 int system_local_set_truncated(struct executor *executor, const struct uuid *table_id,
     struct commitlog_position position, struct error *err);
+/* Tell the store the host id that was kept, if there is one, before it replays the commit log. */
+int system_local_load_host_id(struct executor *executor, struct error *err);
 /* Tell the store what truncated_at says, before it replays the commit log. */
 int system_local_load_truncated(struct executor *executor, struct error *err);
 

@@ -116,7 +116,7 @@ compaction_interval_compare(const void *a, const void *b)
 	return commitlog_position_compare(left->start, right->start);
 }
 
-/* What the inputs have of the commit log, the outputs have. */
+/* What the inputs have of our commit log, the outputs have. */
 static uint32_t
 compaction_union_intervals(struct compaction_merger *merger)
 {
@@ -125,13 +125,16 @@ compaction_union_intervals(struct compaction_merger *merger)
 	for (uint32_t i = 0; i < merger->pick->count; i++) {
 		const struct sstable_stats *stats = sstable_stats(merger->pick->sstables[i], NULL);
 
-		count += stats != NULL ? stats->commitlog_count : 0;
+		if (stats != NULL && store_is_own_log(merger->table->store, stats))
+			count += stats->commitlog_count;
 	}
 	merger->intervals = xcalloc(count + 1, sizeof(*merger->intervals));
 	for (uint32_t i = 0; i < merger->pick->count; i++) {
 		const struct sstable_stats *stats = sstable_stats(merger->pick->sstables[i], NULL);
 
-		for (uint32_t k = 0; stats != NULL && k < stats->commitlog_count; k++)
+		if (stats == NULL || !store_is_own_log(merger->table->store, stats))
+			continue;
+		for (uint32_t k = 0; k < stats->commitlog_count; k++)
 			merger->intervals[used++] = stats->commitlog[k];
 	}
 	qsort(merger->intervals, used, sizeof(*merger->intervals), compaction_interval_compare);
@@ -179,6 +182,8 @@ compaction_prepare_options(struct compaction_merger *merger)
 	}
 	options->commitlog_count = compaction_union_intervals(merger);
 	options->commitlog = merger->intervals;
+	if (atomic_load(&merger->table->store->has_host_id))
+		options->host_id = &merger->table->store->host_id;
 }
 
 static int

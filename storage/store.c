@@ -533,6 +533,22 @@ store_replay_find(void *argument, const struct uuid *id)
 	return table;
 }
 
+void
+store_set_host_id(struct store *store, const struct uuid *host_id)
+{
+	if (atomic_load(&store->has_host_id))
+		return;
+	store->host_id = *host_id;
+	atomic_store(&store->has_host_id, true);
+}
+
+bool
+store_is_own_log(const struct store *store, const struct sstable_stats *stats)
+{
+	return atomic_load(&store->has_host_id) && stats->has_host_id &&
+	    uuid_equal(&store->host_id, &stats->host_id);
+}
+
 /* Has this table's change at `position` been flushed, or truncated away? */
 static bool
 store_replay_is_flushed(struct table_store *table, struct commitlog_position position)
@@ -547,7 +563,9 @@ store_replay_is_flushed(struct table_store *table, struct commitlog_position pos
 		/* Statistics that cannot be read say nothing: the record is applied once more. */
 		const struct sstable_stats *stats = sstable_stats(view->sstables[i], NULL);
 
-		for (uint32_t k = 0; stats != NULL && k < stats->commitlog_count; k++)
+		if (stats == NULL || !store_is_own_log(table->store, stats))
+			continue;
+		for (uint32_t k = 0; k < stats->commitlog_count; k++)
 			is_flushed |=
 			    commitlog_position_compare(stats->commitlog[k].start, position) < 0 &&
 			    commitlog_position_compare(position, stats->commitlog[k].end) <= 0;

@@ -83,6 +83,13 @@ int store_open(const struct store_options *options, struct env *env,
 int store_set_schema(struct store *store, struct schema *schema, struct error *err);
 
 /*
+ * The node's host id: SSTables written from here on carry it, and what they say of the commit log counts at replay only
+ * when it is ours (files that came from another node speak of another log). Before store_replay(), where it
+ * is known.
+ */
+void store_set_host_id(struct store *store, const struct uuid *host_id);
+
+/*
  * First half of the replay: the tables of the local keyspaces (system, system_schema), so that the schema can be
  * read through the store before the rest is replayed.
  */

@@ -18,6 +18,8 @@ struct store {
 	struct compaction_manager *compactions;
 	atomic_int state;
 	bool has_replayed_local;
+	struct uuid host_id; /* constant once has_host_id is set */
+	atomic_bool has_host_id;
 
 	/* Guarded by tables_lock for writers; readers go through table_metadata.user. */
 	struct lock tables_lock;
@@ -56,6 +58,8 @@ struct store {
 void store_relieve_memory(struct store *store);
 /* Writes that waited for memory go on. */
 void store_resume_waiting(struct store *store);
+/* Is this table's stretch of the commit log a stretch of ours? */
+bool store_is_own_log(const struct store *store, const struct sstable_stats *stats);
 /* A flush ended well and `bytes` of memtables are free; or it failed and will be tried again. */
 void store_flush_ended(struct store *store, uint64_t bytes);
 void store_flush_failed(struct store *store, struct table_store *table, const struct error *err);

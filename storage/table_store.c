@@ -346,6 +346,7 @@ table_flush_write(
 	    .table = memtable_table(flush->memtable),
 	    .expected_keys = memtable_partition_count(flush->memtable),
 	    .commitlog = &interval,
+	    .host_id = atomic_load(&store->has_host_id) ? &store->host_id : NULL,
 	    .commitlog_count = commitlog_position_compare(flush->after, flush->upto) < 0 ? 1 : 0,
 	    .column_index_bytes = store->options.column_index_bytes,
 	    .sync_interval_bytes = store->options.trickle_fsync ? 10 << 20 : 0,
