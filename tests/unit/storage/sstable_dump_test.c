@@ -323,14 +323,20 @@ START_TEST(test_fixture_is_what_its_dump_says)
 	size_t next = 0;
 	int rc;
 
-	/* What was dropped since is not read any more; those that we had compacted have no dump. */
-	if (fixture->is_compacted || strcmp(fixture->table, "dropped") == 0)
-		goto done;
+	if (fixture->is_compacted)
+		goto done; /* came later, without a dump */
 	snprintf(path, sizeof(path), "tests/data/cassandra-4.1/dump/%s.%d.json", fixture->table,
 	    (int)fixture->generation);
 	dump = json_load_file(path, JSON_READ_FLAGS, &problem);
 	ck_assert_msg(dump != NULL, "%s: %d: %s", path, problem.line, problem.text);
 	json_strip(dump);
+	/* What was dropped since is not read any more: the first cell of the first row, column a. */
+	if (strcmp(fixture->table, "dropped") == 0 && fixture->generation == 1)
+		json_array_remove(
+		    json_object_get(
+			json_array_get(json_object_get(json_array_get(dump, 0), "rows"), 0),
+			"cells"),
+		    0);
 	fixture_directory(fixture->table, path, sizeof(path));
 	ck_assert_int_eq(
 	    sstable_open(&context,
