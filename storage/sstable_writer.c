@@ -452,15 +452,21 @@ sstable_writer_put_entry(struct sstable_writer *writer, struct slice key, uint64
 	const struct sstable_writer_blocks *blocks = &writer->blocks;
 	struct buffer *out = &writer->index;
 	uint64_t size = 0;
+	uint8_t *at;
 
 	index_summary_builder_add(&writer->summary, key, writer->index_flushed + out->size);
-	buffer_put_u16(out, (uint16_t)key.size);
-	buffer_put_slice(out, key);
-	buffer_put_vint(out, partition);
 	if (blocks->count > 1)
 		size = vint_size(header_length) + 12 + vint_size(blocks->count) +
 		    blocks->infos.size + blocks->offsets.size;
-	buffer_put_vint(out, size);
+	if (!buffer_reserve(out, 2 + key.size + 2 * VINT_SIZE_MAX))
+		return buffer_check(out, err);
+	at = out->data + out->size;
+	store_u16(at, (uint16_t)key.size);
+	memcpy(at + 2, key.data, key.size);
+	at += 2 + key.size;
+	at += vint_encode(at, partition);
+	at += vint_encode(at, size);
+	out->size = (size_t)(at - out->data);
 	if (size > 0) {
 		if (buffer_check(&blocks->infos, err) != 0 ||
 		    buffer_check(&blocks->offsets, err) != 0 ||
@@ -509,10 +515,16 @@ sstable_writer_put_header(
 	    .liveness = {TIMESTAMP_NONE, TTL_NONE, LOCAL_DELETION_TIME_NONE},
 	    .deletion = {INT64_MIN, INT32_MAX},
 	};
+	uint8_t *at;
 
-	buffer_put_u16(data, (uint16_t)partition->key.size);
-	buffer_put_slice(data, partition->key);
-	deletion_encode(partition->partition_deletion, data);
+	at = buffer_append(data, 2 + partition->key.size + 12);
+	if (at != NULL) {
+		store_u16(at, (uint16_t)partition->key.size);
+		memcpy(at + 2, partition->key.data, partition->key.size);
+		at += 2 + partition->key.size;
+		store_u32(at, (uint32_t)partition->partition_deletion.local_deletion_time);
+		store_u64(at + 4, (uint64_t)partition->partition_deletion.marked_for_delete_at);
+	}
 	statistics_collect_deletion(&writer->collector, partition->partition_deletion);
 	if (writer->codec.static_count > 0)
 		row_encode(&writer->codec, ROW_CODEC_SSTABLE,

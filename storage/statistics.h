@@ -123,6 +123,7 @@ struct statistics_collector {
 	bool has_legacy_counter_shards;
 	int64_t sizes[STATISTICS_SIZE_BUCKETS + 1];
 	int64_t cells[STATISTICS_CELL_BUCKETS + 1];
+	uint32_t last_size, last_cells; /* buckets of the partition before */
 	struct statistics_drop_times drop_times;
 	struct statistics_cardinality cardinality;
 	/* Smallest and largest clustering: values and kind's position. */

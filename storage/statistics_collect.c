@@ -163,12 +163,17 @@ statistics_collect_clustering(struct statistics_collector *collector,
 	collector->has_clustering = true;
 }
 
+/* *last is the bucket of the value before: partitions of one table are much alike. */
 static void
-statistics_histogram_add(int64_t *counts, uint32_t buckets, uint64_t value)
+statistics_histogram_add(int64_t *counts, uint32_t buckets, uint64_t value, uint32_t *last)
 {
 	const uint64_t *offsets = histogram_offsets();
 	uint32_t low = 0, high = buckets;
 
+	if (*last > 0 && *last < buckets && offsets[*last - 1] < value && value <= offsets[*last]) {
+		counts[*last]++;
+		return;
+	}
 	/* The first offset that is >= value; `buckets` is the overflow bucket. */
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
@@ -179,15 +184,17 @@ statistics_histogram_add(int64_t *counts, uint32_t buckets, uint64_t value)
 			high = middle;
 	}
 	counts[low]++;
+	*last = low;
 }
 
 void
 statistics_collect_partition(
     struct statistics_collector *collector, struct slice key, uint64_t size)
 {
-	statistics_histogram_add(collector->sizes, STATISTICS_SIZE_BUCKETS, size);
 	statistics_histogram_add(
-	    collector->cells, STATISTICS_CELL_BUCKETS, collector->partition_cells);
+	    collector->sizes, STATISTICS_SIZE_BUCKETS, size, &collector->last_size);
+	statistics_histogram_add(collector->cells, STATISTICS_CELL_BUCKETS,
+	    collector->partition_cells, &collector->last_cells);
 	statistics_cardinality_add(&collector->cardinality, key);
 	collector->partition_cells = 0;
 }
