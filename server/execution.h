@@ -72,12 +72,13 @@ struct execution {
 	int64_t timestamp; /* default of writes, microseconds; TIMESTAMP_NONE: not made yet */
 
 	uint32_t warning_count;
-	struct slice warnings[EXECUTION_WARNINGS_MAX];
 	struct tracing *tracing; /* NULL: not traced */
 	struct response response; /* open when has_response */
 	bool has_response;
 	execution_done_fn done; /* called once, instead of an answer to a request, when internal */
 	void *context; /* of done */
+	/* Last, and not cleared for each request. */
+	struct slice warnings[EXECUTION_WARNINGS_MAX];
 };
 
 /* Start: everything but plan, terms.values and what the message says is set. */

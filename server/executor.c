@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/executor.h"
+#include <arpa/inet.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include "base/alloc.h"
@@ -167,7 +169,7 @@ void
 execution_init(
     struct execution *execution, struct executor *executor, struct arena *arena, struct buffer *out)
 {
-	memset(execution, 0, sizeof(*execution));
+	memset(execution, 0, offsetof(struct execution, warnings));
 	execution->executor = executor;
 	execution->arena = arena;
 	execution->out = out;
@@ -348,6 +350,25 @@ execution_put_prefix(struct execution *execution, uint8_t tracing_id[16])
 		response_insert_prefix(&execution->response, &prefix);
 }
 
+/* A failure names the replica that failed: the only one. */
+static void
+execution_put_error(struct execution *execution, const struct error *err)
+{
+	struct replica_failure failure = {.reason = err->reason};
+	const char *address = execution->executor->config->listen_address;
+
+	if (err->code != ERROR_READ_FAILURE && err->code != ERROR_WRITE_FAILURE) {
+		response_put_error(execution->out, execution->version, err, NULL, 0);
+		return;
+	}
+	if (inet_pton(AF_INET, address, failure.address.bytes) == 1)
+		failure.address.size = 4;
+	else if (inet_pton(AF_INET6, address, failure.address.bytes) == 1)
+		failure.address.size = 16;
+	response_put_error(
+	    execution->out, execution->version, err, &failure, failure.address.size > 0 ? 1 : 0);
+}
+
 void
 execution_done(struct execution *execution, const struct error *err)
 {
@@ -372,7 +393,7 @@ execution_done(struct execution *execution, const struct error *err)
 		buffer_clear(execution->out);
 		execution->response = response_begin(execution->out, execution->version,
 		    request->header.stream, OPCODE_ERROR, 0, NULL);
-		response_put_error(execution->out, execution->version, err, NULL, 0);
+		execution_put_error(execution, err);
 	}
 	execution_put_prefix(execution, tracing_id);
 	response_end(&execution->response, COMPRESSION_NONE);

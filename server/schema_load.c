@@ -250,6 +250,10 @@ schema_load_indexes(struct schema_loader *loader, struct slice table, struct tab
 		kind = slice_equal_string(cells[1], "KEYS")  ? "KEYS"
 		    : slice_equal_string(cells[1], "CUSTOM") ? "CUSTOM"
 							     : "COMPOSITES";
+		/* It is kept, so that it can be shown and is there when another server takes over. */
+		log_warn("index %.*s of %.*s.%.*s is not maintained: indexes are not supported",
+		    (int)cells[0].size, (const char *)cells[0].data, (int)values[0].size,
+		    (const char *)values[0].data, (int)table.size, (const char *)table.data);
 		table_builder_add_index(builder, cells[0], kind, *target, &options);
 	}
 	internal_rows_fini(&rows);

@@ -149,8 +149,8 @@ schema_pack_flags(struct schema_writer *writer, uint32_t flags)
 }
 
 static int
-schema_write_table_row(
-    struct schema_writer *writer, const struct table_metadata *table, struct error *err)
+schema_write_table_row(struct schema_writer *writer, const struct table_metadata *table,
+    bool is_new, struct error *err)
 {
 	struct table_option_cell cells[TABLE_OPTIONS_CELLS_MAX];
 	uint32_t count = table_options_to_cells(&table->options, &writer->arena, cells);
@@ -173,6 +173,9 @@ schema_write_table_row(
 		/* An option of a later version has no column here. */
 		if (tables == NULL ||
 		    table_column(tables, slice_of_string(cells[i].column)) == NULL)
+			continue;
+		/* Null is written (as a tombstone) only where something may have been before. */
+		if (is_new && slice_is_null(cells[i].value))
 			continue;
 		buffer_printf(&cql, ", %s", cells[i].column);
 		values[n++] = cells[i].value;
@@ -202,7 +205,7 @@ static int
 schema_write_table(struct schema_writer *writer, const struct table_metadata *before,
     const struct table_metadata *after, struct error *err)
 {
-	if (schema_write_table_row(writer, after, err) != 0)
+	if (schema_write_table_row(writer, after, before == NULL, err) != 0)
 		return -1;
 	for (uint32_t i = 0; before != NULL && i < before->column_count; i++) {
 		const struct column_metadata *column = before->select_order[i];

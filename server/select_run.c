@@ -7,8 +7,10 @@
  *   select_take      rows of the chunk -> cells of the answer, or groups
  *   select_finish    paging state, row count, done
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include "base/hash.h"
+#include "base/log.h"
 #include "server/execution.h"
 #include "server/paging.h"
 #include "server/select.h"
@@ -73,7 +75,7 @@ struct select_run {
 	atomic_int handover; /* 0; 1 the caller went away; 2 the answer is here */
 	struct partition_iterator *source;
 	bool has_error;
-	struct error err;
+	struct error err; /* last, and not cleared for each request */
 };
 
 static void select_step(struct select_run *run);
@@ -810,6 +812,50 @@ select_read(struct select_run *run)
 	return atomic_exchange(&run->handover, 1) == 2;
 }
 
+/* What this replica failed with, as clients know it. */
+static int
+select_failed(struct select_run *run, struct error *err)
+{
+	const struct config *config = run->execution->executor->config;
+	enum error_code code = err->code;
+	uint16_t reason = err->reason;
+
+	if (code != ERROR_READ_FAILURE && code >= ERROR_SERVER)
+		return -1;
+	if (code != ERROR_READ_FAILURE) {
+		log_error("reading %.*s.%.*s: %s", (int)run->table->keyspace.size,
+		    run->table->keyspace.data, (int)run->table->name.size, run->table->name.data,
+		    err->text);
+		reason = 0;
+	}
+	error_set(err, ERROR_READ_FAILURE,
+	    "Operation failed - received 0 responses and 1 failures: %s from /%s:%d",
+	    reason == 1 ? "READ_TOO_MANY_TOMBSTONES" : "UNKNOWN", config->listen_address,
+	    (int)config->storage_port);
+	err->reason = reason;
+	err->consistency = (uint16_t)run->execution->options->consistency;
+	err->required = 1;
+	err->failures = 1;
+	return -1;
+}
+
+/* A long scan ends when its time is over, between two chunks; what is aggregated may take its time, as
+ * Cassandra gives each of its own pages a timeout. */
+static int
+select_check_deadline(struct select_run *run, struct error *err)
+{
+	const struct request *request = run->execution->request;
+
+	if (request == NULL || request->task.deadline_ns == 0 ||
+	    run->plan->selection.is_aggregate || run->plan->is_grouped ||
+	    env_monotonic_ns(run->execution->executor->env) < request->task.deadline_ns)
+		return 0;
+	error_set(err, ERROR_READ_TIMEOUT, "Operation timed out - received only 0 responses.");
+	err->consistency = (uint16_t)run->execution->options->consistency;
+	err->required = 1;
+	return -1;
+}
+
 static int
 select_answer_taken(struct select_run *run, struct error *err)
 {
@@ -818,7 +864,7 @@ select_answer_taken(struct select_run *run, struct error *err)
 		return -1;
 	}
 	if (select_take(run, err) != 0)
-		return -1;
+		return select_failed(run, err);
 	if (!run->is_chunk_full && !run->is_finished && !run->is_range) {
 		/* This partition is exhausted. */
 		run->key_index++;
@@ -851,6 +897,10 @@ select_step(struct select_run *run)
 			select_finish(run);
 			return;
 		}
+		if (select_check_deadline(run, &err) != 0) {
+			select_end(run, &err);
+			return;
+		}
 		run->is_chunk_full = false;
 	} while (select_read(run));
 }
@@ -858,7 +908,7 @@ select_step(struct select_run *run)
 void
 select_execute(struct execution *execution)
 {
-	struct select_run *run = arena_zalloc(execution->arena, sizeof(*run));
+	struct select_run *run = arena_alloc(execution->arena, sizeof(*run));
 	bool is_empty = false;
 	struct error err;
 
@@ -867,6 +917,7 @@ select_execute(struct execution *execution)
 		execution_done(execution, &err);
 		return;
 	}
+	memset(run, 0, offsetof(struct select_run, err));
 	run->execution = execution;
 	run->plan = execution->plan->select;
 	run->table = execution->plan->table;

@@ -2,7 +2,12 @@
 # pylint: disable=redefined-outer-name,unused-import
 import threading
 
+import pytest
+from cassandra import ReadFailure, ReadTimeout
+from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
+
+import helenus
 
 from cql import connect, own_server, server, session, shared_session  # noqa: F401
 
@@ -124,3 +129,25 @@ def test_a_logged_batch_is_whole_after_a_crash(own_server):
     assert {row.v for row in session.execute("SELECT v FROM ks.t")} == {49}
     assert not list(session.execute("SELECT id FROM system.batches"))
     session.cluster.shutdown()
+
+
+def test_too_many_tombstones_fail_a_read():
+    server = helenus.Server(options=["tombstone_failure_threshold=200"]).start()
+    try:
+        for version in (3, 4, 5):
+            session = connect(server, protocol_version=version)
+            session.execute(
+                "CREATE KEYSPACE IF NOT EXISTS ks WITH replication = "
+                "{'class': 'SimpleStrategy', 'replication_factor': 1}"
+            )
+            session.execute("CREATE TABLE IF NOT EXISTS ks.t (k int, c int, PRIMARY KEY (k, c))")
+            for c in range(300):
+                session.execute(f"DELETE FROM ks.t WHERE k = 1 AND c = {c}")
+            with pytest.raises(ReadTimeout if version == 3 else ReadFailure):
+                session.execute(
+                    SimpleStatement("SELECT * FROM ks.t WHERE k = 1", retry_policy=FallthroughRetryPolicy())
+                )
+            assert not list(session.execute("SELECT * FROM ks.t WHERE k = 2"))
+            session.cluster.shutdown()
+    finally:
+        server.remove()
