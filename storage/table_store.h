@@ -79,7 +79,7 @@ struct table_store {
 	struct lock replace_lock; /* one replacement of SSTables commits at a time */
 	struct lock flush_lock;
 	struct flush *flushes; /* oldest first; guarded by view_lock */
-	uint64_t last_switch_ns;
+	_Atomic uint64_t last_switch_ns; /* read by the timer without the lock */
 	struct commitlog_position current_since; /* no older memtable holds a record behind this */
 	struct commitlog_position truncated_at; /* replay skips what is at or before it */
 
