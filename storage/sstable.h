@@ -191,8 +191,11 @@ uint64_t sstable_compression_memory(const struct sstable *sstable);
 /* Uncompressed bytes of Data.db. [0] */
 uint64_t sstable_uncompressed_size(struct sstable *sstable);
 
-/* May the table hold anything that a read of these slices needs? False only when min/max clustering
- * rule it out and there are neither static rows nor partition-level deletions to see. Loads. */
+/*
+ * May the table hold anything that a read of these slices needs? False only when min/max clustering
+ * rule it out and there are neither static rows nor deletions to see. Loads. sstable_read() and
+ * sstable_scan() ask it themselves: then they find nothing.
+ */
 bool sstable_may_contain(struct sstable *sstable, const struct read_command *command);
 
 /* Rewrites Statistics.db (temporary file, fsync, rename): MetadataSerializer.mutateLevel, ...Repaired. */

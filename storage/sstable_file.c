@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,6 +307,7 @@ sstable_cursor_assemble(struct sstable_cursor *cursor, struct arena *arena, uint
 
 		if (sstable_cursor_move(cursor, position + done, err) != 0)
 			return -1;
+		assert(cursor->chunk != NULL);
 		from = (size_t)(position + done - cursor->chunk->offset);
 		size = cursor->chunk->size - from;
 		if (size > need - done)
@@ -330,6 +332,7 @@ sstable_cursor_peek(struct sstable_cursor *cursor, struct arena *arena, uint64_t
 	}
 	if (sstable_cursor_move(cursor, position, err) != 0)
 		return -1;
+	assert(cursor->chunk != NULL);
 	from = (size_t)(position - cursor->chunk->offset);
 	*out = slice_of(cursor->chunk->data + from, cursor->chunk->size - from);
 	left = cursor->file->length - position;

@@ -22,6 +22,7 @@ enum {
 	SSTABLE_DELETION_SIZE = 12,
 	FRAME_IS_MARKER = 0x02,
 	FRAME_EXTENSION = 0x80,
+	SSTABLE_POSITION_ROW = 0x38, /* last byte of a row's position */
 };
 
 /* ---- frames ------------------------------------------------------------------------------------------- */
@@ -352,8 +353,8 @@ static void
 sstable_iterator_bound(const struct sstable_iterator *iterator, struct slice position,
     bool is_entry, struct unfiltered *out)
 {
-	bool is_after = position.data[position.size - 1] != 0 &&
-	    position.data[position.size - 1] >= 0x38; /* a row's own, or behind a prefix */
+	/* A row's own position, or behind a prefix: see position.c. */
+	bool is_after = position.data[position.size - 1] >= SSTABLE_POSITION_ROW;
 
 	*out = (struct unfiltered){.kind = UNFILTERED_MARKER};
 	out->marker.position = position;
@@ -842,6 +843,8 @@ sstable_read(struct sstable *sstable, const struct read_command *command, struct
 	*out = NULL;
 	if (parts == NULL)
 		return -1;
+	if (!sstable_may_contain(sstable, command))
+		return 0;
 	rc = sstable_locate(sstable, parts, command, arena, &entry, err);
 	if (rc <= 0)
 		return rc;

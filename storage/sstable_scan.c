@@ -281,6 +281,7 @@ sstable_scan(struct sstable *sstable, const struct read_command *command,
 	if (scan->parts == NULL || scan->binding == NULL)
 		return -1;
 	if (command != NULL) {
+		scan->is_at_end = !sstable_may_contain(sstable, command);
 		scan->options.clustering = &command->clustering;
 		scan->options.with_static = command->clustering.with_static;
 		scan->options.wanted_regulars = command->wanted_regulars;

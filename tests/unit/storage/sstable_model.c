@@ -533,7 +533,7 @@ model_deletion_at(const struct model_partition *partition, struct slice position
 	return open;
 }
 
-static bool
+bool
 model_selects(const struct clustering_filter *filter, struct slice position)
 {
 	if (filter == NULL || filter->slice_count == 0)

@@ -50,6 +50,8 @@ struct unfiltered_iterator *model_iterator(
 
 /* Deletion of the range tombstones of a partition that is in effect at a position. */
 struct deletion model_deletion_at(const struct model_partition *partition, struct slice position);
+/* Does a slice of the filter hold the position? */
+bool model_selects(const struct clustering_filter *filter, struct slice position);
 /* Read `actual` to its end and check that it is what the slices select; closes it. */
 void model_check(const struct model_partition *partition, struct unfiltered_iterator *actual,
     const struct clustering_filter *filter, const char *what);
