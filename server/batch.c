@@ -97,7 +97,9 @@ batch_prepare(struct preparation *preparation, const struct statement *statement
 		    restrictions_key_markers(&batch->statements[batch->count - 1]->restrictions,
 			preparation->arena, &plan->key_indexes);
 	plan->batch = batch;
-	plan->stage = REQUEST_STAGE_MUTATION;
+	/* A logged batch may wait for the batchlog, which is nothing for a loop. */
+	plan->stage =
+	    raw->kind == AST_BATCH_LOGGED ? REQUEST_STAGE_REQUEST : REQUEST_STAGE_MUTATION;
 	for (uint32_t i = 0; i < batch->count; i++) {
 		if (table_is_counter(batch->statements[i]->table))
 			plan->stage = REQUEST_STAGE_COUNTER;

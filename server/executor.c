@@ -791,7 +791,13 @@ executor_stage_of(struct executor *executor, const struct request *request)
 			return stage;
 		return REQUEST_STAGE_REQUEST;
 	case OPCODE_BATCH:
-		return REQUEST_STAGE_MUTATION;
+		/* A logged one may wait for the batchlog, which a loop must not do. The type is the
+		 * first byte unless a payload stands before it. */
+		if ((request->header.flags & ENVELOPE_CUSTOM_PAYLOAD) != 0 ||
+		    request->body.size == 0 || request->body.data[0] == BATCH_LOGGED)
+			return REQUEST_STAGE_REQUEST;
+		return request->body.data[0] == BATCH_COUNTER ? REQUEST_STAGE_COUNTER
+							      : REQUEST_STAGE_MUTATION;
 	case OPCODE_QUERY:
 		/* Most texts are told by their first letter; the rest is parsed, and may be slow. */
 		query = message_peek_query(&envelope);
@@ -893,10 +899,14 @@ executor_time_out(struct request *request, struct worker *worker)
 		error_set(
 		    &err, ERROR_READ_TIMEOUT, "Operation timed out - received only 0 responses.");
 		request->metric = REQUEST_METRIC_READ;
-	} else if (stage == REQUEST_STAGE_MUTATION || stage == REQUEST_STAGE_COUNTER) {
+	} else if (stage == REQUEST_STAGE_MUTATION || stage == REQUEST_STAGE_COUNTER ||
+	    request->header.opcode == OPCODE_BATCH) {
 		error_set(
 		    &err, ERROR_WRITE_TIMEOUT, "Operation timed out - received only 0 responses.");
-		err.write_type = stage == REQUEST_STAGE_COUNTER ? "COUNTER" : "SIMPLE";
+		err.write_type = stage == REQUEST_STAGE_COUNTER ? "COUNTER"
+		    : request->header.opcode != OPCODE_BATCH    ? "SIMPLE"
+		    : stage == REQUEST_STAGE_MUTATION           ? "UNLOGGED_BATCH"
+								: "BATCH_LOG";
 		request->metric = REQUEST_METRIC_WRITE;
 	} else {
 		error_set(&err, ERROR_OVERLOADED, "The request waited too long and was dropped");
