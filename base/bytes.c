@@ -45,41 +45,6 @@ slice_equal_string(struct slice a, const char *string)
 	return !slice_is_null(a) && a.size == size && memcmp(a.data, string, size) == 0;
 }
 
-/*
- * The vint of VIntCoding: n extra bytes follow a first byte that begins with n 1-bits and a 0-bit;
- * the remaining bits of the first byte and the extra bytes are the value, big-endian. Eight extra
- * bytes leave no bit of the first one: 0xff and the plain 64-bit value.
- */
-size_t
-vint_size(uint64_t value)
-{
-	/* 7 payload bits for each byte; `| 1` because the size of 0 is that of 1. */
-	size_t bits = 64 - (size_t)__builtin_clzll(value | 1);
-
-	return bits > 56 ? 9 : (bits + 6) / 7;
-}
-
-size_t
-vint_encode(uint8_t *at, uint64_t value)
-{
-	size_t size = vint_size(value);
-	uint64_t rest = value;
-
-	if (size == 1) {
-		at[0] = (uint8_t)value;
-		return 1;
-	}
-	if (size == 9) {
-		at[0] = 0xff;
-		store_u64(at + 1, value);
-		return 9;
-	}
-	for (size_t i = size; i-- > 0; rest >>= 8)
-		at[i] = (uint8_t)rest;
-	at[0] |= (uint8_t)(0xff00u >> (size - 1));
-	return size;
-}
-
 void
 buffer_init(struct buffer *buffer)
 {
@@ -148,56 +113,6 @@ buffer_append(struct buffer *buffer, size_t size)
 	at = buffer->data + buffer->size;
 	buffer->size += size;
 	return at;
-}
-
-void
-buffer_put(struct buffer *buffer, const void *data, size_t size)
-{
-	if (size == 0 || !buffer_reserve(buffer, size))
-		return;
-	memcpy(buffer->data + buffer->size, data, size);
-	buffer->size += size;
-}
-
-void
-buffer_put_slice(struct buffer *buffer, struct slice slice)
-{
-	buffer_put(buffer, slice.data, slice.size);
-}
-
-void
-buffer_put_u8(struct buffer *buffer, uint8_t value)
-{
-	if (!buffer_reserve(buffer, 1))
-		return;
-	buffer->data[buffer->size++] = value;
-}
-
-void
-buffer_put_u16(struct buffer *buffer, uint16_t value)
-{
-	if (!buffer_reserve(buffer, sizeof(value)))
-		return;
-	store_u16(buffer->data + buffer->size, value);
-	buffer->size += sizeof(value);
-}
-
-void
-buffer_put_u32(struct buffer *buffer, uint32_t value)
-{
-	if (!buffer_reserve(buffer, sizeof(value)))
-		return;
-	store_u32(buffer->data + buffer->size, value);
-	buffer->size += sizeof(value);
-}
-
-void
-buffer_put_u64(struct buffer *buffer, uint64_t value)
-{
-	if (!buffer_reserve(buffer, sizeof(value)))
-		return;
-	store_u64(buffer->data + buffer->size, value);
-	buffer->size += sizeof(value);
 }
 
 void
@@ -311,7 +226,7 @@ reader_u64(struct reader *reader)
 }
 
 uint64_t
-reader_vint(struct reader *reader)
+reader_vint_slow(struct reader *reader)
 {
 	uint8_t first;
 	size_t extra;
@@ -320,12 +235,7 @@ reader_vint(struct reader *reader)
 	if (!reader_has(reader, 1))
 		return 0;
 	first = *reader->at;
-	if (first < 0x80) {
-		reader->at++;
-		return first;
-	}
-	/* Count the leading 1-bits: those of the complement's leading zeros in 8 bits. */
-	extra = (size_t)__builtin_clz(~((uint32_t)first << 24));
+	extra = vint_extra(first);
 	if (!reader_has(reader, 1 + extra))
 		return 0;
 	value = extra == 8 ? 0 : first & (0xffu >> extra);

@@ -95,10 +95,46 @@ store_u64(uint8_t *at, uint64_t value)
 
 enum { VINT_SIZE_MAX = 9 };
 
+/*
+ * The vint of VIntCoding: n extra bytes follow a first byte that begins with n 1-bits and a 0-bit;
+ * the remaining bits of the first byte and the extra bytes are the value, big-endian. Eight extra
+ * bytes leave no bit of the first one: 0xff and the plain 64-bit value.
+ */
+
 /* Bytes that the unsigned vint of `value` takes: 1..9. */
-size_t vint_size(uint64_t value);
-/* Write it at `at`, which has room for VINT_SIZE_MAX; returns the bytes written. */
-size_t vint_encode(uint8_t *at, uint64_t value);
+static inline size_t
+vint_size(uint64_t value)
+{
+	/* 7 payload bits for each byte; `| 1` because the size of 0 is that of 1. */
+	size_t bits = 64 - (size_t)__builtin_clzll(value | 1);
+
+	return bits > 56 ? 9 : (bits + 6) / 7;
+}
+
+/* How many bytes follow the first one: as many as it has leading 1-bits. */
+static inline size_t
+vint_extra(uint8_t first)
+{
+	/* They are the leading zeros of the complement; the bits below end the count at 8. */
+	return (size_t)__builtin_clz(~((uint32_t)first << 24));
+}
+
+/* Write it at `at`, which has room for VINT_SIZE_MAX (all of it may be overwritten); returns its bytes. */
+static inline size_t
+vint_encode(uint8_t *at, uint64_t value)
+{
+	size_t size = vint_size(value);
+
+	if (size == 9) {
+		at[0] = 0xff;
+		store_u64(at + 1, value);
+		return 9;
+	}
+	/* One store: the length's 1-bits above the value, all of it moved to the front. */
+	value |= (uint64_t)(uint8_t)(0xff00u >> (size - 1)) << (8 * (size - 1));
+	store_u64(at, value << (64 - 8 * size));
+	return size;
+}
 
 static inline uint64_t
 zigzag_encode(int64_t value)
@@ -144,12 +180,56 @@ buffer_reserve(struct buffer *buffer, size_t more)
 /* Append `size` bytes that the caller fills in; NULL when there is no memory. Valid until the next
  * put. */
 uint8_t *buffer_append(struct buffer *buffer, size_t size);
-void buffer_put(struct buffer *buffer, const void *data, size_t size);
-void buffer_put_slice(struct buffer *buffer, struct slice slice);
-void buffer_put_u8(struct buffer *buffer, uint8_t value);
-void buffer_put_u16(struct buffer *buffer, uint16_t value);
-void buffer_put_u32(struct buffer *buffer, uint32_t value);
-void buffer_put_u64(struct buffer *buffer, uint64_t value);
+static inline void
+buffer_put(struct buffer *buffer, const void *data, size_t size)
+{
+	if (size == 0 || !buffer_reserve(buffer, size))
+		return;
+	memcpy(buffer->data + buffer->size, data, size);
+	buffer->size += size;
+}
+
+static inline void
+buffer_put_slice(struct buffer *buffer, struct slice slice)
+{
+	buffer_put(buffer, slice.data, slice.size);
+}
+
+static inline void
+buffer_put_u8(struct buffer *buffer, uint8_t value)
+{
+	if (!buffer_reserve(buffer, 1))
+		return;
+	buffer->data[buffer->size++] = value;
+}
+
+static inline void
+buffer_put_u16(struct buffer *buffer, uint16_t value)
+{
+	if (!buffer_reserve(buffer, sizeof(value)))
+		return;
+	store_u16(buffer->data + buffer->size, value);
+	buffer->size += sizeof(value);
+}
+
+static inline void
+buffer_put_u32(struct buffer *buffer, uint32_t value)
+{
+	if (!buffer_reserve(buffer, sizeof(value)))
+		return;
+	store_u32(buffer->data + buffer->size, value);
+	buffer->size += sizeof(value);
+}
+
+static inline void
+buffer_put_u64(struct buffer *buffer, uint64_t value)
+{
+	if (!buffer_reserve(buffer, sizeof(value)))
+		return;
+	store_u64(buffer->data + buffer->size, value);
+	buffer->size += sizeof(value);
+}
+
 void buffer_put_vint(struct buffer *buffer, uint64_t value); /* unsigned vint */
 void buffer_put_signed_vint(struct buffer *buffer, int64_t value); /* zig-zag vint */
 void buffer_put_string(struct buffer *buffer, const char *string); /* without the NUL */
@@ -190,7 +270,25 @@ uint8_t reader_u8(struct reader *reader);
 uint16_t reader_u16(struct reader *reader);
 uint32_t reader_u32(struct reader *reader);
 uint64_t reader_u64(struct reader *reader);
-uint64_t reader_vint(struct reader *reader);
+uint64_t reader_vint_slow(struct reader *reader);
+
+static inline uint64_t
+reader_vint(struct reader *reader)
+{
+	const uint8_t *at = reader->at;
+	size_t extra;
+
+	/* Near the end (and beyond it) byte by byte. */
+	if (reader->is_failed || reader->end - at <= 8)
+		return reader_vint_slow(reader);
+	extra = vint_extra(*at);
+	reader->at = at + 1 + extra;
+	/* The length's 1-bits and the 0 behind them go out at the top, what is not ours at the bottom. */
+	if (extra == 8)
+		return load_u64(at + 1);
+	return load_u64(at) << (extra + 1) >> (64 - 7 * (extra + 1));
+}
+
 int64_t reader_signed_vint(struct reader *reader);
 /* The next `size` bytes, not copied; on failure an empty slice whose data is not NULL. */
 struct slice reader_bytes(struct reader *reader, size_t size);

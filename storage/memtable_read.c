@@ -624,7 +624,7 @@ memtable_read(struct memtable *memtable, const struct read_command *command, str
 
 /* ---- many partitions ---------------------------------------------------------------------------- */
 
-enum { MEMTABLE_SCAN_BATCH = 64 };
+enum { MEMTABLE_SCAN_BATCH = 64, MEMTABLE_SCAN_AHEAD = 4 };
 
 struct memtable_partition_place {
 	const struct memtable_entry *entry;
@@ -658,6 +658,17 @@ struct memtable_scan {
 	struct memtable_partition_place batch[MEMTABLE_SCAN_BATCH];
 };
 
+static inline void
+memtable_prefetch_content(const struct memtable_partition_place *place)
+{
+	const char *at = place->content;
+
+	__builtin_prefetch(at);
+	__builtin_prefetch(at + 64);
+	__builtin_prefetch(at + 128);
+	__builtin_prefetch(at + 192);
+}
+
 /* Copy the places of the next partitions, from as many shards as it takes to find some. */
 static void
 memtable_scan_fill(struct memtable_scan *scan)
@@ -678,9 +689,17 @@ memtable_scan_fill(struct memtable_scan *scan)
 				scan->is_finished = true;
 				break;
 			}
-			scan->batch[scan->batch_count++] =
-			    (struct memtable_partition_place){cursor.entry, cursor.entry->content,
-				memtable_prefix_token(cursor.prefix), cursor.entry->flags};
+			/* Neighbours in order are strangers in memory: all are asked for before the
+			 * first is looked at. */
+			__builtin_prefetch(cursor.entry);
+			scan->batch[scan->batch_count++] = (struct memtable_partition_place){
+			    .entry = cursor.entry, .token = memtable_prefix_token(cursor.prefix)};
+		}
+		for (size_t i = 0; i < scan->batch_count; i++) {
+			scan->batch[i].content = scan->batch[i].entry->content;
+			scan->batch[i].flags = scan->batch[i].entry->flags;
+			if (i < MEMTABLE_SCAN_AHEAD)
+				memtable_prefetch_content(&scan->batch[i]);
 		}
 		lock_drop(&shard->lock);
 		if (scan->batch_count == MEMTABLE_SCAN_BATCH) {
@@ -736,6 +755,8 @@ memtable_scan_next(
 		if (scan->batch_count == 0)
 			return 0;
 		place = &scan->batch[scan->batch_at++];
+		if (scan->batch_at + MEMTABLE_SCAN_AHEAD <= scan->batch_count)
+			memtable_prefetch_content(place + MEMTABLE_SCAN_AHEAD);
 		if (place->content == NULL)
 			continue; /* a write that failed without memory */
 		key = memtable_entry_key(place->entry);
