@@ -4,6 +4,8 @@
 #include "server/batchlog.h"
 #include "server/execution.h"
 
+enum { BATCH_TABLES_NAMED = 16 };
+
 static int
 batch_no_memory(struct error *err)
 {
@@ -110,24 +112,25 @@ batch_prepare(struct preparation *preparation, const struct statement *statement
 
 /* ---- Execution ----------------------------------------------------------------------------- */
 
-/* "[ks.a, ks.b]" */
+/* "[ks.a, ks.b]"; of very many tables the first. */
 static void
 batch_table_names(const struct mutation *mutations, uint32_t count, struct buffer *out)
 {
+	const struct table_metadata *tables[BATCH_TABLES_NAMED];
+	uint32_t known = 0;
+
 	buffer_put_u8(out, '[');
 	for (uint32_t i = 0; i < count; i++) {
 		for (uint32_t j = 0; j < mutations[i].update_count; j++) {
 			const struct table_metadata *table = mutations[i].updates[j].table;
-			bool is_known = false;
+			uint32_t n = 0;
 
-			for (uint32_t k = 0; k <= i && !is_known; k++) {
-				for (uint32_t l = 0;
-				     l < (k < i ? mutations[k].update_count : j) && !is_known; l++)
-					is_known = mutations[k].updates[l].table == table;
-			}
-			if (is_known)
+			while (n < known && tables[n] != table)
+				n++;
+			if (n < known || known == BATCH_TABLES_NAMED)
 				continue;
-			buffer_printf(out, "%s%.*s.%.*s", out->size > 1 ? ", " : "",
+			tables[known++] = table;
+			buffer_printf(out, "%s%.*s.%.*s", n > 0 ? ", " : "",
 			    (int)table->keyspace.size, table->keyspace.data, (int)table->name.size,
 			    table->name.data);
 		}

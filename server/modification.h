@@ -85,6 +85,8 @@ struct mutation_set {
 	struct arena *arena;
 	struct mutation_entry *entries;
 	uint32_t count, capacity;
+	uint32_t *slots; /* hash table: index of the entry + 1, or 0 */
+	uint32_t slot_count; /* power of two, at least twice capacity */
 };
 
 /* JSON: turn the document into the values of the markers. Call before the others. */

@@ -300,35 +300,65 @@ modification_direct(struct modification *modification, struct execution *executi
 
 /* ---- Sets of mutations --------------------------------------------------------------------- */
 
+static bool
+mutation_set_grow(struct mutation_set *set)
+{
+	uint32_t capacity = set->capacity == 0 ? 4 : set->capacity * 2;
+	struct mutation_entry *entries = arena_calloc(set->arena, capacity, sizeof(*entries));
+	uint32_t slot_count = capacity * 2;
+	uint32_t *slots = arena_calloc(set->arena, slot_count, sizeof(*slots));
+
+	if (entries == NULL || slots == NULL)
+		return false;
+	if (set->count > 0)
+		memcpy(entries, set->entries, set->count * sizeof(*entries));
+	for (uint32_t i = 0; i < set->count; i++) {
+		uint32_t at = (uint32_t)entries[i].token & (slot_count - 1);
+
+		while (slots[at] != 0)
+			at = (at + 1) & (slot_count - 1);
+		slots[at] = i + 1;
+	}
+	set->entries = entries;
+	set->capacity = capacity;
+	set->slots = slots;
+	set->slot_count = slot_count;
+	return true;
+}
+
+/* The entry of a key of a keyspace, made when there is none; NULL without memory. */
+static struct mutation_entry *
+mutation_set_entry(struct mutation_set *set, const struct keyspace_metadata *keyspace,
+    struct slice key, int64_t token)
+{
+	uint32_t at;
+
+	if (set->count == set->capacity && !mutation_set_grow(set))
+		return NULL;
+	/* Tokens are hashes already. */
+	at = (uint32_t)token & (set->slot_count - 1);
+	for (; set->slots[at] != 0; at = (at + 1) & (set->slot_count - 1)) {
+		struct mutation_entry *entry = &set->entries[set->slots[at] - 1];
+
+		if (entry->token == token && slice_equal(entry->key, key) &&
+		    slice_equal(entry->keyspace->name, keyspace->name))
+			return entry;
+	}
+	set->slots[at] = ++set->count;
+	set->entries[set->count - 1] =
+	    (struct mutation_entry){.keyspace = keyspace, .key = key, .token = token};
+	return &set->entries[set->count - 1];
+}
+
 static struct update_builder *
 mutation_set_builder(struct mutation_set *set, const struct modification_plan *plan,
     struct slice key, int64_t token, struct error *err)
 {
-	struct mutation_entry *entry = NULL;
+	struct mutation_entry *entry = mutation_set_entry(set, plan->keyspace, key, token);
 	struct update_builder *builder;
 
-	for (uint32_t i = 0; i < set->count && entry == NULL; i++) {
-		if (set->entries[i].token == token && slice_equal(set->entries[i].key, key) &&
-		    slice_equal(set->entries[i].keyspace->name, plan->keyspace->name))
-			entry = &set->entries[i];
-	}
-	if (entry == NULL) {
-		if (set->count == set->capacity) {
-			uint32_t capacity = set->capacity == 0 ? 4 : set->capacity * 2;
-			struct mutation_entry *entries =
-			    arena_calloc(set->arena, capacity, sizeof(*entries));
-
-			if (entries == NULL)
-				goto no_memory;
-			if (set->count > 0)
-				memcpy(entries, set->entries, set->count * sizeof(*entries));
-			set->entries = entries;
-			set->capacity = capacity;
-		}
-		entry = &set->entries[set->count++];
-		*entry =
-		    (struct mutation_entry){.keyspace = plan->keyspace, .key = key, .token = token};
-	}
+	if (entry == NULL)
+		goto no_memory;
 	for (uint32_t i = 0; i < entry->update_count; i++) {
 		if (entry->tables[i] == plan->table)
 			return entry->builders[i];
