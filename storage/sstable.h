@@ -217,7 +217,8 @@ void sstable_counters(const struct sstable *sstable, struct sstable_counters *ou
  * is NULL when the partition is not in this table (the filter or the index says so). Everything
  * comes from `arena`; the caller keeps a reference to the SSTable until the iterator is closed.
  * Slices are exact: rows outside are not given; range tombstones that begin before a slice are
- * opened at its start bound and closed at its end. The limits and filters of the command are not
+ * opened at its start bound and closed at its end: such a marker has the bound's position and no clustering
+ * values (count 0), so it can be merged but not encoded. The limits and filters of the command are not
  * looked at. Damage found later comes out of next().
  */
 int sstable_read(struct sstable *sstable, const struct read_command *command, struct arena *arena,
