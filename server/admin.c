@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/thread.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -289,6 +291,33 @@ admin_main(void *argument)
 	return NULL;
 }
 
+/*
+ * 7199 is Cassandra's JMX port, and cassandra-stress and old nodetools begin a talk of RMI there ("JRMI"
+ * and three bytes, then they wait). HTTP would wait for the end of the line: both until a timeout.
+ * A connection that ends at once is what these tools take for "no JMX", and go on.
+ */
+static void
+admin_input_cb(struct evbuffer *input, const struct evbuffer_cb_info *info, void *argument)
+{
+	char start[4];
+
+	(void)info;
+	if (evbuffer_copyout(input, start, sizeof(start)) == sizeof(start) &&
+	    memcmp(start, "JRMI", sizeof(start)) == 0)
+		shutdown(bufferevent_getfd(argument), SHUT_RDWR);
+}
+
+static struct bufferevent *
+admin_new_connection_cb(struct event_base *base, void *argument)
+{
+	struct bufferevent *connection = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+
+	(void)argument;
+	if (connection != NULL)
+		evbuffer_add_cb(bufferevent_get_input(connection), admin_input_cb, connection);
+	return connection;
+}
+
 int
 admin_start(struct node *node, struct admin **out, struct error *err)
 {
@@ -309,6 +338,7 @@ admin_start(struct node *node, struct admin **out, struct error *err)
 	evhttp_set_max_headers_size(admin->http, ADMIN_HEADERS_MAX);
 	evhttp_set_allowed_methods(admin->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD);
 	evhttp_set_gencb(admin->http, admin_request_cb, admin);
+	evhttp_set_bevcb(admin->http, admin_new_connection_cb, NULL);
 	errno = 0;
 	if (evhttp_bind_socket_with_handle(
 		admin->http, config->admin_address, (uint16_t)config->admin_port) == NULL) {
