@@ -51,5 +51,4 @@ void internal_rows_fini(struct internal_rows *rows);
 void internal_save_prepared(struct executor *executor, const struct prepared_statement *plan);
 int internal_load_prepared(struct executor *executor, struct error *err);
 
-
 #endif

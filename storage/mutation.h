@@ -13,7 +13,7 @@
 /* A slice of clusterings deleted; start and end are bounds of the table's comparator. */
 struct range_tombstone {
 	enum bound_kind start_kind; /* BOUND_INCL_START or BOUND_EXCL_START */
-	enum bound_kind end_kind;   /* BOUND_INCL_END or BOUND_EXCL_END */
+	enum bound_kind end_kind; /* BOUND_INCL_END or BOUND_EXCL_END */
 	uint32_t start_count, end_count;
 	const struct slice *start, *end;
 	struct deletion deletion;
@@ -21,9 +21,9 @@ struct range_tombstone {
 
 struct partition_update {
 	const struct table_metadata *table; /* borrowed, or shared by whoever owns the mutation */
-	struct slice key;                   /* serialised partition key */
+	struct slice key; /* serialised partition key */
 	int64_t token;
-	struct deletion deletion;  /* of the partition */
+	struct deletion deletion; /* of the partition */
 	const struct row *static_row; /* NULL: none */
 	uint32_t row_count;
 	const struct row *rows; /* ascending positions, positions computed, no two equal */
@@ -61,15 +61,15 @@ size_t mutation_data_size(const struct mutation *mutation);
  * the same row merged (as PartitionUpdate.Builder). Arrays come from the arena.
  */
 struct update_builder;
-struct update_builder *update_builder_new(const struct table_metadata *table, struct slice key,
-    struct arena *arena);
+struct update_builder *
+update_builder_new(const struct table_metadata *table, struct slice key, struct arena *arena);
 /* The row's position is computed here when it is null. Cells may be in any order. */
-int update_builder_add_row(struct update_builder *builder, const struct row *row,
-    struct error *err);
+int
+update_builder_add_row(struct update_builder *builder, const struct row *row, struct error *err);
 void update_builder_delete_partition(struct update_builder *builder, struct deletion deletion);
-int update_builder_delete_range(struct update_builder *builder,
-    const struct range_tombstone *tombstone, struct error *err);
-int update_builder_finish(struct update_builder *builder, struct partition_update *out,
-    struct error *err);
+int update_builder_delete_range(
+    struct update_builder *builder, const struct range_tombstone *tombstone, struct error *err);
+int update_builder_finish(
+    struct update_builder *builder, struct partition_update *out, struct error *err);
 
 #endif

@@ -11,7 +11,7 @@
 /* One slice of a partition. Positions made by position_encode(); a null start or end is open. */
 struct clustering_slice {
 	struct slice start; /* position of the start bound */
-	struct slice end;   /* position of the end bound */
+	struct slice end; /* position of the end bound */
 };
 
 /* Which clusterings: every row whose position p has start < p < end for one of the slices. Slices are
@@ -19,30 +19,40 @@ struct clustering_slice {
  * is_name set, which lets the store stop early (ST-39). */
 struct clustering_filter {
 	bool is_reversed;
-	bool is_names;     /* every slice selects one full clustering */
-	bool with_static;  /* the static row is wanted */
+	bool is_names; /* every slice selects one full clustering */
+	bool with_static; /* the static row is wanted */
 	uint32_t slice_count;
 	const struct clustering_slice *slices; /* count 0: the whole partition */
 };
 
 enum filter_operator {
-	FILTER_EQ, FILTER_NEQ, FILTER_LT, FILTER_LTE, FILTER_GT, FILTER_GTE, FILTER_IN,
-	FILTER_CONTAINS, FILTER_CONTAINS_KEY, FILTER_LIKE, FILTER_MAP_EQ, FILTER_IS_NOT_NULL,
+	FILTER_EQ,
+	FILTER_NEQ,
+	FILTER_LT,
+	FILTER_LTE,
+	FILTER_GT,
+	FILTER_GTE,
+	FILTER_IN,
+	FILTER_CONTAINS,
+	FILTER_CONTAINS_KEY,
+	FILTER_LIKE,
+	FILTER_MAP_EQ,
+	FILTER_IS_NOT_NULL,
 };
 
 /* One ALLOW FILTERING expression (RowFilter.Expression) over a column of any kind. */
 struct filter_expression {
 	const struct column_metadata *column;
 	enum filter_operator operator;
-	struct slice value;          /* operand (LIKE: with its %); IN has `values` */
-	struct slice map_key;        /* FILTER_MAP_EQ: column[map_key] = value */
+	struct slice value; /* operand (LIKE: with its %); IN has `values` */
+	struct slice map_key; /* FILTER_MAP_EQ: column[map_key] = value */
 	uint32_t value_count;
 	const struct slice *values;
 };
 
 /* Token range (left, right] with paging refinement: partitions with (token, key) > after. */
 struct token_range {
-	int64_t left;  /* exclusive; INT64_MIN: from the beginning */
+	int64_t left; /* exclusive; INT64_MIN: from the beginning */
 	int64_t right; /* inclusive; INT64_MIN: to the end (Cassandra's minimum token) */
 	bool includes_left; /* bounds from token() >= x: include tokens equal to left */
 	bool excludes_right;
@@ -65,7 +75,7 @@ struct read_command {
 	const uint64_t *wanted_statics;
 	uint32_t filter_count;
 	const struct filter_expression *filters;
-	uint32_t row_limit;           /* live rows that matter, READ_LIMIT_NONE: no limit */
+	uint32_t row_limit; /* live rows that matter, READ_LIMIT_NONE: no limit */
 	uint32_t per_partition_limit;
 	int64_t now_seconds;
 	/*

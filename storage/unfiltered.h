@@ -31,8 +31,8 @@ struct unfiltered_iterator;
 
 struct unfiltered_iterator_ops {
 	/* 1 and *out, 0 at the end, -1 on error. */
-	int (*next)(struct unfiltered_iterator *iterator, struct unfiltered *out,
-	    struct error *err);
+	int (*next)(
+	    struct unfiltered_iterator *iterator, struct unfiltered *out, struct error *err);
 	void (*close)(struct unfiltered_iterator *iterator);
 };
 
@@ -48,8 +48,8 @@ struct unfiltered_iterator {
 };
 
 static inline int
-unfiltered_iterator_next(struct unfiltered_iterator *iterator, struct unfiltered *out,
-    struct error *err)
+unfiltered_iterator_next(
+    struct unfiltered_iterator *iterator, struct unfiltered *out, struct error *err)
 {
 	return iterator->ops->next(iterator, out, err);
 }
@@ -79,8 +79,8 @@ struct partition_iterator {
 };
 
 static inline int
-partition_iterator_next(struct partition_iterator *iterator, struct unfiltered_iterator **out,
-    struct error *err)
+partition_iterator_next(
+    struct partition_iterator *iterator, struct unfiltered_iterator **out, struct error *err)
 {
 	return iterator->ops->next(iterator, out, err);
 }

@@ -106,7 +106,8 @@ fixture_copy_as_killed(struct fixture *fixture, struct fixture *copy)
 	snprintf(copy->directory, sizeof(copy->directory), "/tmp/commitlog_test.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(copy->directory));
 	/* A spare may get its next name meanwhile; it holds nothing. */
-	snprintf(command, sizeof(command), "cp %s/*.log %s/ 2>/dev/null; true", fixture->directory, copy->directory);
+	snprintf(command, sizeof(command), "cp %s/*.log %s/ 2>/dev/null; true", fixture->directory,
+	    copy->directory);
 	ck_assert_int_eq(system(command), 0);
 	copy->options.commitlog_directory = copy->directory;
 	fixture_open(copy);
