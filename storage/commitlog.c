@@ -521,7 +521,8 @@ static void
 commitlog_gather(struct commitlog *log)
 {
 	uint64_t window_us = (uint64_t)log->options.commitlog_sync_group_window_ms * 1000;
-	uint64_t wait_us = log->last_sync_us / 2, until;
+	uint64_t wait_us = log->last_sync_us / 2;
+	uint64_t slept_us = 0; /* counted, not read: a simulated clock stands still */
 	unsigned long enough;
 	struct timespec step = {0};
 
@@ -536,11 +537,10 @@ commitlog_gather(struct commitlog *log)
 			       : wait_us / 8 < 1000 ? wait_us / 8
 						    : 1000) *
 	    1000;
-	until = env_monotonic_ns(log->env) + wait_us * 1000;
-	while (enough == 0 || atomic_load_explicit(&log->pending, memory_order_relaxed) < enough) {
+	while (slept_us < wait_us &&
+	    (enough == 0 || atomic_load_explicit(&log->pending, memory_order_relaxed) < enough)) {
 		nanosleep(&step, NULL);
-		if (env_monotonic_ns(log->env) >= until)
-			break;
+		slept_us += (uint64_t)step.tv_nsec / 1000;
 	}
 }
 
