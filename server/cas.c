@@ -9,8 +9,6 @@
 #include "server/modification.h"
 #include "server/selection.h"
 
-enum { CAS_COLUMNS_MAX = 1024 };
-
 static int
 cas_no_memory(struct error *err)
 {
@@ -296,8 +294,7 @@ cas_add_column(struct cas_columns *columns, const struct column_metadata *column
 		if (columns->columns[i] == column)
 			return;
 	}
-	if (columns->count < CAS_COLUMNS_MAX)
-		columns->columns[columns->count++] = column;
+	columns->columns[columns->count++] = column;
 }
 
 /* What a failure shows: all columns for IF [NOT] EXISTS, else those of the conditions. */
@@ -357,8 +354,10 @@ cas_answer(struct cas *cas, bool is_applied, struct error *err)
 	struct response_rows rows;
 	uint32_t shown = 0;
 
-	columns.columns = arena_calloc(execution->arena, CAS_COLUMNS_MAX, sizeof(*columns.columns));
-	specs = arena_calloc(execution->arena, CAS_COLUMNS_MAX + 1, sizeof(*specs));
+	columns.columns =
+	    arena_calloc(execution->arena, cas->table->column_count, sizeof(*columns.columns));
+	specs =
+	    arena_calloc(execution->arena, (size_t)cas->table->column_count + 1, sizeof(*specs));
 	if (columns.columns == NULL || specs == NULL)
 		return cas_no_memory(err);
 	specs[0] = (struct column_spec){cas->table->keyspace, cas->table->name,

@@ -2,8 +2,6 @@
 #include "server/select.h"
 #include "server/prepare.h"
 
-enum { SELECT_GROUP_AGGREGATES_MAX = 1024 }; /* as selections have at most */
-
 static int
 select_no_memory(struct error *err)
 {
@@ -16,8 +14,7 @@ static int
 select_group_column(struct preparation *preparation, const struct ast_selector *raw,
     const struct column_metadata **out, const struct selector **function, struct error *err)
 {
-	const struct selector *aggregates[SELECT_GROUP_AGGREGATES_MAX];
-	struct selection ignored = {.aggregates = aggregates};
+	struct selection ignored = {0};
 
 	*function = NULL;
 	if (raw->kind == AST_SELECTOR_COLUMN) {

@@ -3,8 +3,6 @@
 #include "cql/parser.h"
 #include "server/prepare.h"
 
-enum { SELECTION_AGGREGATES_MAX = 1024 };
-
 static int
 selection_no_memory(struct error *err)
 {
@@ -336,6 +334,26 @@ selector_argument(struct preparation *preparation, const struct ast_selector *ra
 }
 
 static int
+selection_grow_aggregates(
+    struct preparation *preparation, struct selection *selection, struct error *err)
+{
+	uint32_t capacity =
+	    selection->aggregate_capacity == 0 ? 4 : selection->aggregate_capacity * 2;
+	const struct selector **aggregates;
+
+	if (selection->aggregate_count < selection->aggregate_capacity)
+		return 0;
+	aggregates = arena_calloc(preparation->arena, capacity, sizeof(*aggregates));
+	if (aggregates == NULL)
+		return selection_no_memory(err);
+	for (uint32_t i = 0; i < selection->aggregate_count; i++)
+		aggregates[i] = selection->aggregates[i];
+	selection->aggregates = aggregates;
+	selection->aggregate_capacity = capacity;
+	return 0;
+}
+
+static int
 selector_prepare_operands(struct preparation *preparation, struct ast_selector *const *raws,
     const struct selector **prepared, uint32_t count, const struct function *function,
     struct selection *selection, const struct selector **out, struct error *err)
@@ -356,9 +374,8 @@ selector_prepare_operands(struct preparation *preparation, struct ast_selector *
 		selector->operands[i] = prepared[i];
 	}
 	if (function->is_aggregate) {
-		if (selection->aggregate_count == SELECTION_AGGREGATES_MAX)
-			return error_set(err, ERROR_INVALID, "More than %d aggregates are selected",
-			    SELECTION_AGGREGATES_MAX);
+		if (selection_grow_aggregates(preparation, selection, err) != 0)
+			return -1;
 		selector->index = selection->aggregate_count;
 		selection->aggregates[selection->aggregate_count++] = selector;
 		selection->is_aggregate = true;
@@ -831,9 +848,7 @@ selection_prepare(struct preparation *preparation, const struct statement_select
 	out->selectors = arena_calloc(arena, out->count, sizeof(*out->selectors));
 	out->specs = arena_calloc(arena, (size_t)out->count + 1, sizeof(*out->specs));
 	out->names = arena_calloc(arena, out->count, sizeof(*out->names));
-	out->aggregates = arena_calloc(arena, SELECTION_AGGREGATES_MAX, sizeof(*out->aggregates));
-	if (out->selectors == NULL || out->specs == NULL || out->names == NULL ||
-	    out->aggregates == NULL)
+	if (out->selectors == NULL || out->specs == NULL || out->names == NULL)
 		return selection_no_memory(err);
 	if (select->is_wildcard) {
 		if (selection_add_wildcard(preparation, out, err) != 0)

@@ -47,7 +47,7 @@ struct selection {
 	bool has_static, has_regular; /* columns of these kinds are used */
 	bool has_only_key_and_static; /* DISTINCT may select it */
 	bool has_idle_cast; /* the CAST that was prepared last converts nothing */
-	uint32_t aggregate_count;
+	uint32_t aggregate_count, aggregate_capacity;
 	const struct selector **aggregates;
 	uint32_t result_count; /* columns of the result: count, or 1 with JSON */
 };
