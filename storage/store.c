@@ -733,7 +733,8 @@ store_on_log_pressure(void *context, const uint32_t *slots, size_t count)
 		if (slots[i] < store->table_capacity)
 			table = store->tables[slots[i]];
 		lock_drop(&store->tables_lock);
-		if (table != NULL && table->flushes == NULL && table_flush_begin(table, &err) != 0)
+		if (table != NULL && !table_is_flushing(table) &&
+		    table_flush_begin(table, &err) != 0)
 			log_error("%s", err.text);
 	}
 }

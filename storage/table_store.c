@@ -507,6 +507,17 @@ table_flush_begin(struct table_store *table, struct error *err)
 	return 0;
 }
 
+bool
+table_is_flushing(struct table_store *table)
+{
+	bool is_flushing;
+
+	lock_take(&table->view_lock);
+	is_flushing = table->flushes != NULL;
+	lock_drop(&table->view_lock);
+	return is_flushing;
+}
+
 void
 table_flush_retry(struct table_store *table)
 {

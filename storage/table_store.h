@@ -135,6 +135,8 @@ uint64_t table_store_memtable_bytes(struct table_store *table);
 int table_flush_begin(struct table_store *table, struct error *err);
 /* Wait until every flush that was begun so far is on disk; -1 as soon as one of them has failed. */
 int table_flush_wait(struct table_store *table, struct error *err);
+/* Is a flush under way (or waiting to be tried again)? */
+bool table_is_flushing(struct table_store *table);
 /* Submit again the flushes that failed. */
 void table_flush_retry(struct table_store *table);
 
