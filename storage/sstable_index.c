@@ -288,7 +288,7 @@ sstable_index_block_parse(struct slice view, const struct table_metadata *table,
 	    sstable_index_prefix(&reader, table, arena, &out->last, err) != 0)
 		return -1;
 	out->offset = reader_vint(&reader);
-	out->width = (uint64_t)(reader_signed_vint(&reader) + INDEX_BLOCK_WIDTH_BASE);
+	out->width = (uint64_t)reader_signed_vint(&reader) + INDEX_BLOCK_WIDTH_BASE;
 	out->end_open = DELETION_LIVE;
 	if (reader_u8(&reader) != 0)
 		out->end_open = deletion_decode(&reader);
