@@ -529,26 +529,31 @@ executor_query(struct execution *execution, struct error *err)
 }
 
 static int
+executor_unprepared(struct slice id, struct error *err)
+{
+	char hex[2 * sizeof(err->prepared_id) + 1] = "";
+
+	if (id.size <= sizeof(err->prepared_id))
+		hex_encode(id, hex);
+	error_set(err, ERROR_UNPREPARED,
+	    "Prepared query with ID %s not found (either the query was not prepared on this host "
+	    "(maybe the host has been restarted?) or you have prepared too many queries and it has "
+	    "been evicted from the internal cache)",
+	    hex);
+	if (err != NULL && id.size == sizeof(err->prepared_id))
+		memcpy(err->prepared_id, id.data, sizeof(err->prepared_id));
+	return -1;
+}
+
+static int
 executor_execute(struct execution *execution, struct error *err)
 {
 	const struct request_execute *execute = &execution->message->execute;
 
 	atomic_fetch_add_explicit(&execution->executor->prepared_executed, 1, memory_order_relaxed);
 	execution->plan = prepared_cache_get(&execution->executor->prepared, execute->id);
-	if (execution->plan == NULL) {
-		char hex[33] = "";
-
-		if (execute->id.size <= 16)
-			hex_encode(execute->id, hex);
-		error_set(err, ERROR_UNPREPARED,
-		    "Prepared query with ID %s not found (either the query was not prepared on "
-		    "this host (maybe the host has been restarted?) or you have prepared too many "
-		    "queries and it has been evicted from the internal cache)",
-		    hex);
-		if (err != NULL && execute->id.size == sizeof(err->prepared_id))
-			memcpy(err->prepared_id, execute->id.data, sizeof(err->prepared_id));
-		return -1;
-	}
+	if (execution->plan == NULL)
+		return executor_unprepared(execute->id, err);
 	execution->keyspace = execution->plan->keyspace;
 	execution->result_metadata_id = execute->result_metadata_id;
 	tracing_prepared(execution, execution->plan->query);
@@ -691,17 +696,8 @@ executor_batch_entry(struct execution *execution, const struct schema *schema,
 
 	if (entry->is_prepared) {
 		plan = prepared_cache_get(&executor->prepared, entry->query_or_id);
-		if (plan == NULL) {
-			error_set(err, ERROR_UNPREPARED,
-			    "Prepared query with ID not found (either the query was not prepared "
-			    "on this host (maybe the host has been restarted?) or you have "
-			    "prepared "
-			    "too many queries and it has been evicted from the internal cache)");
-			if (err != NULL && entry->query_or_id.size == sizeof(err->prepared_id))
-				memcpy(err->prepared_id, entry->query_or_id.data,
-				    sizeof(err->prepared_id));
-			return -1;
-		}
+		if (plan == NULL)
+			return executor_unprepared(entry->query_or_id, err);
 	} else if (prepare_statement(schema, execution->keyspace, entry->query_or_id, &plan, err) !=
 	    0) {
 		return -1;
