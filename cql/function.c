@@ -128,6 +128,9 @@ function_test_type(const struct type *from, const struct type *to)
 {
 	if (type_equal(from, to))
 		return ASSIGNMENT_EXACT;
+	/* Bytes can stand for anything: count(), min() and max() of a collection are those of blobs. */
+	if (to->kind == TYPE_BLOB)
+		return ASSIGNMENT_WEAK;
 	return type_is_value_compatible(to, from) ? ASSIGNMENT_WEAK : ASSIGNMENT_NOT;
 }
 

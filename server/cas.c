@@ -35,6 +35,10 @@ struct cas {
 	int64_t token;
 	struct slice *key_components;
 	struct cas_row *rows; /* one for each statement */
+	/* Conditions on static columns alone: what is shown when they fail is the partition's first
+	 * row (CQL3CasRequest.readCommand tells so a partition without static columns from none). */
+	bool is_about_statics;
+	struct cas_row first;
 	/* Static columns are read where a statement writes or compares some: else a row of which only
 	 * they are left is no row. */
 	bool reads_static;
@@ -246,6 +250,53 @@ cas_read(struct cas *cas, uint32_t index, struct error *err)
 	return 0;
 }
 
+static bool
+cas_is_about_statics(const struct cas *cas)
+{
+	for (uint32_t i = 0; i < cas->count; i++) {
+		const struct modification_plan *plan = cas->modifications[i].plan;
+
+		if (!plan->is_conditional)
+			continue;
+		if (plan->condition_count == 0 ? !cas->rows[i].is_static
+					       : plan->has_regular_condition)
+			return false;
+	}
+	return cas->table->clustering_count > 0;
+}
+
+static int
+cas_read_first(struct cas *cas, struct error *err)
+{
+	struct execution *execution = cas->execution;
+	const struct modification *modification = &cas->modifications[0];
+	struct restrictions all = {.table = cas->table};
+	struct cas_row *first = &cas->first;
+	struct clustering_range *ranges;
+	uint32_t count;
+
+	all.clustering =
+	    arena_calloc(execution->arena, cas->table->clustering_count, sizeof(*all.clustering));
+	if (all.clustering == NULL)
+		return cas_no_memory(err);
+	if (restrictions_ranges(&all, &modification->terms, &ranges, &count, err) != 0)
+		return -1;
+	first->is_conditional = true;
+	first->range = ranges[0];
+	if (modification_read_row(execution, cas->table, cas->key, cas->token, &first->range,
+		modification->now_seconds, execution->arena, &first->row, &first->has_row,
+		&first->static_row, &first->has_static, err) != 0)
+		return -1;
+	for (uint32_t i = 0; i < cas->count; i++) {
+		if (!cas->modifications[i].plan->is_static_only)
+			return 0;
+	}
+	/* Only static columns are asked for; the row shows that it is there. */
+	first->row.cell_count = 0;
+	first->row.complex_deletion_count = 0;
+	return 0;
+}
+
 static struct selection_row
 cas_selection_row(const struct cas *cas, const struct cas_row *row)
 {
@@ -316,10 +367,10 @@ cas_result_columns(const struct cas *cas, struct cas_columns *columns)
 		for (uint32_t i = 0; i < cas->table->clustering_count; i++)
 			cas_add_column(columns, &cas->table->clustering[i]);
 	}
-	for (int is_static = 0; is_static < 2; is_static++) {
-		for (uint32_t i = 0; i < cas->count; i++) {
-			const struct modification_plan *plan = cas->modifications[i].plan;
+	for (uint32_t i = 0; i < cas->count; i++) {
+		const struct modification_plan *plan = cas->modifications[i].plan;
 
+		for (int is_static = 0; is_static < 2; is_static++) {
 			for (uint32_t j = 0; j < plan->condition_count; j++) {
 				if ((plan->conditions[j].column->kind == COLUMN_STATIC) ==
 				    (is_static != 0))
@@ -352,7 +403,10 @@ cas_answer(struct cas *cas, bool is_applied, struct error *err)
 	struct column_spec *specs;
 	struct columns_metadata metadata = {0};
 	struct response_rows rows;
+	const struct cas_row *shown_rows = cas->is_about_statics ? &cas->first : cas->rows;
+	uint32_t row_count = cas->is_about_statics ? 1 : cas->count;
 	uint32_t shown = 0;
+	bool has_whole_row = false;
 
 	columns.columns =
 	    arena_calloc(execution->arena, cas->table->column_count, sizeof(*columns.columns));
@@ -362,8 +416,11 @@ cas_answer(struct cas *cas, bool is_applied, struct error *err)
 		return cas_no_memory(err);
 	specs[0] = (struct column_spec){cas->table->keyspace, cas->table->name,
 	    slice_of_string("[applied]"), type_native(TYPE_BOOLEAN)};
-	for (uint32_t i = 0; i < cas->count; i++)
-		shown += cas_is_shown(&cas->rows[i]);
+	for (uint32_t i = 0; i < row_count; i++) {
+		shown += cas_is_shown(&shown_rows[i]);
+		has_whole_row =
+		    has_whole_row || (cas_is_shown(&shown_rows[i]) && !shown_rows[i].is_static);
+	}
 	if (!is_applied && shown > 0)
 		cas_result_columns(cas, &columns);
 	for (uint32_t i = 0; i < columns.count; i++)
@@ -373,14 +430,15 @@ cas_answer(struct cas *cas, bool is_applied, struct error *err)
 	metadata.column_count = columns.count + 1;
 	execution_begin_result(execution);
 	rows = response_begin_rows(execution->out, execution->version, &metadata, false, NULL);
-	for (uint32_t i = 0; i < cas->count && columns.count > 0; i++) {
-		const struct cas_row *row = &cas->rows[i];
+	for (uint32_t i = 0; i < row_count && columns.count > 0; i++) {
+		const struct cas_row *row = &shown_rows[i];
 		struct selection_row selected = cas_selection_row(cas, row);
-		bool is_known = !cas_is_shown(row);
+		/* Static columns are shown with a row where there is one. */
+		bool is_known = !cas_is_shown(row) || (row->is_static && has_whole_row);
 
 		for (uint32_t j = 0; j < i; j++)
 			is_known = is_known ||
-			    (cas_is_shown(&cas->rows[j]) && cas_is_same_row(row, &cas->rows[j]));
+			    (cas_is_shown(&shown_rows[j]) && cas_is_same_row(row, &shown_rows[j]));
 		if (is_known)
 			continue;
 		response_put_cell(execution->out, slice_of(&truth[0], 1));
@@ -554,6 +612,9 @@ cas_execute(struct execution *execution, struct modification *modifications, uin
 			execution_done(execution, &err);
 		return;
 	}
+	cas->is_about_statics = rc == 0 && cas_is_about_statics(cas);
+	if (cas->is_about_statics)
+		rc = cas_read_first(cas, &err);
 	table_locks_drop(locks, token);
 	if (rc == 0)
 		rc = cas_answer(cas, false, &err);

@@ -169,6 +169,19 @@ select_prepare_order(struct preparation *preparation, const struct statement_sel
 
 /* ---- The rest ------------------------------------------------------------------------------ */
 
+/* The partition is all there is to restrict where only static columns are wanted. */
+static int
+select_check_static(const struct select_plan *plan, struct error *err)
+{
+	const struct selection *selection = &plan->selection;
+
+	if (selection->is_wildcard || !selection->has_static ||
+	    !selection->has_only_key_and_static || !plan->restrictions.has_clustering)
+		return 0;
+	return error_set(err, ERROR_INVALID,
+	    "Cannot restrict clustering columns when selecting only static columns");
+}
+
 static int
 select_check_distinct(
     const struct select_plan *plan, const struct table_metadata *table, struct error *err)
@@ -250,7 +263,7 @@ select_prepare(
 	if (selection_prepare(preparation, select, &plan->selection, err) != 0 ||
 	    restrictions_prepare(preparation, &select->where, &options, &plan->restrictions, err) !=
 		0 ||
-	    select_check_distinct(plan, table, err) != 0 ||
+	    select_check_static(plan, err) != 0 || select_check_distinct(plan, table, err) != 0 ||
 	    select_prepare_groups(preparation, select, plan, err) != 0 ||
 	    select_prepare_limit(preparation, select->per_partition_limit, "[per_partition_limit]",
 		&plan->per_partition_limit, err) != 0 ||

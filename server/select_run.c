@@ -391,7 +391,11 @@ select_is_same_group(struct select_run *run, const struct live_row *live, struct
 	for (uint32_t i = 0; i < columns; i++) {
 		struct slice mine = live->row != NULL ? live->row->clustering[i] : slice_null;
 
-		if (!slice_equal(run->group_prefix[i], mine))
+		if (slice_equal(run->group_prefix[i], mine))
+			continue;
+		/* 1 and 1.0 are one value. */
+		if (slice_is_null(mine) || slice_is_null(run->group_prefix[i]) ||
+		    type_compare(run->table->clustering[i].type, run->group_prefix[i], mine) != 0)
 			return false;
 	}
 	return true;
@@ -668,10 +672,12 @@ select_warn_tombstones(struct select_run *run)
 static bool
 select_is_exhausted(const struct select_run *run)
 {
-	if (run->is_range || run->key_count == 0 || run->plan->is_grouped)
+	if (run->is_range || run->key_count == 0 ||
+	    !slice_equal(buffer_slice(&run->last_key), run->keys[run->key_count - 1]))
 		return false;
-	return slice_equal(buffer_slice(&run->last_key), run->keys[run->key_count - 1]) &&
-	    (run->is_partition_done || run->left_in_partition == 0);
+	if (run->plan->is_grouped)
+		return run->table->clustering_count == 0 || run->left_in_partition == 0;
+	return run->is_partition_done || run->left_in_partition == 0;
 }
 
 static void

@@ -250,9 +250,15 @@ memtable_row_replaces(const struct row *fresh, const struct row *old)
 	if (fresh->liveness.timestamp < old->liveness.timestamp ||
 	    (fresh->liveness.timestamp == old->liveness.timestamp &&
 		old->liveness.timestamp != TIMESTAMP_NONE) ||
-	    !deletion_is_live(old->deletion) || !deletion_is_live(fresh->deletion) ||
-	    old->complex_deletion_count != 0 || fresh->complex_deletion_count != 0)
+	    old->clustering_count != fresh->clustering_count || !deletion_is_live(old->deletion) ||
+	    !deletion_is_live(fresh->deletion) || old->complex_deletion_count != 0 ||
+	    fresh->complex_deletion_count != 0)
 		return false;
+	/* Equal, but perhaps not in the same bytes. */
+	for (uint32_t i = 0; i < old->clustering_count; i++) {
+		if (!slice_equal(old->clustering[i], fresh->clustering[i]))
+			return false;
+	}
 	for (uint32_t i = 0; i < old->cell_count; i++) {
 		const struct cell *cell = &old->cells[i];
 

@@ -317,6 +317,8 @@ row_merge(const struct row *const *versions, size_t count, struct deletion activ
 		goto no_memory;
 
 	*out = *first;
+	/* Equal values may differ in their bytes (decimals 1 and 1.0): the oldest source's are kept. */
+	out->clustering = versions[count - 1]->clustering;
 	for (size_t i = 1; slice_is_null(out->position) && i < count; i++)
 		out->position = versions[i]->position;
 	active = row_merge_infos(versions, count, active, out);

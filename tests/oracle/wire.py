@@ -134,7 +134,19 @@ def columns(reader, flags, count):
     return found
 
 
-def error(reader):
+def failures(reader, version):
+    """How many replicas failed, and from version 5 on why."""
+    count = reader.int()
+    if version < 5:
+        return [count]
+    codes = []
+    for _ in range(count):
+        reader.take(reader.byte())
+        codes.append(reader.short())
+    return [count, codes]
+
+
+def error(reader, version):
     code = reader.int()
     answer = {"kind": "error", "code": f"{code:04x}", "text": reader.string()}
     if code == 0x1000:
@@ -142,12 +154,12 @@ def error(reader):
     elif code in (0x1100, 0x1500):
         fields = [CONSISTENCY_NAMES[reader.short()], reader.int(), reader.int()]
         if code == 0x1500:
-            fields.append(reader.int())
+            fields += failures(reader, version)
         answer["fields"] = fields + [reader.string()]
     elif code in (0x1200, 0x1300):
         answer["fields"] = [CONSISTENCY_NAMES[reader.short()], reader.int(), reader.int()]
         if code == 0x1300:
-            answer["fields"].append(reader.int())
+            answer["fields"] += failures(reader, version)
         answer["fields"].append(reader.byte())
     elif code == 0x1400:
         answer["fields"] = [reader.string(), reader.string(), reader.strings()]
@@ -299,7 +311,7 @@ class Connection:
     def answer(self, opcode, body):
         opcode, warnings, reader = self.request(opcode, body)
         if opcode == ERROR:
-            answer = error(reader)
+            answer = error(reader, self.version)
         elif opcode == RESULT:
             answer = self.result(reader)
         else:
