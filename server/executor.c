@@ -659,9 +659,14 @@ executor_prepare_message(struct execution *execution, struct error *err)
 	execution->keyspace = executor_keyspace(execution, prepare->keyspace);
 	prepare_id(execution->keyspace, prepare->query, id);
 	plan = prepared_cache_get(&executor->prepared, slice_of(id, sizeof(id)));
-	if (plan == NULL ||
-	    (!slice_is_null(execution->keyspace) && executor_is_qualified(plan->statement))) {
+	if (plan != NULL && !slice_is_null(execution->keyspace) &&
+	    executor_is_qualified(plan->statement)) {
+		/* Its own id is the one without the keyspace. */
 		prepared_statement_unref(plan);
+		prepare_id(slice_null, prepare->query, id);
+		plan = prepared_cache_get(&executor->prepared, slice_of(id, sizeof(id)));
+	}
+	if (plan == NULL) {
 		if (executor_prepare(executor, execution->keyspace, prepare->query, &plan, err) !=
 		    0)
 			return -1;
