@@ -24,13 +24,73 @@ arena_init(struct arena *arena, size_t block_size)
 	*arena = (struct arena){.block_size = block_size};
 }
 
+/* ---- blocks that are used again ---------------------------------------------------------------- */
+
+void
+arena_pool_init(struct arena_pool *pool, int rank, size_t count_max)
+{
+	*pool = (struct arena_pool){.count_max = count_max};
+	lock_init(&pool->lock, "arena pool", rank);
+}
+
+void
+arena_pool_fini(struct arena_pool *pool)
+{
+	while (pool->blocks != NULL) {
+		struct arena_block *next = pool->blocks->next;
+
+		free(pool->blocks);
+		pool->blocks = next;
+	}
+	lock_fini(&pool->lock);
+}
+
+static struct arena_block *
+arena_pool_take(struct arena_pool *pool)
+{
+	struct arena_block *block;
+
+	lock_take(&pool->lock);
+	block = pool->blocks;
+	if (block != NULL) {
+		pool->blocks = block->next;
+		pool->count--;
+	}
+	lock_drop(&pool->lock);
+	return block;
+}
+
+static bool
+arena_pool_give(struct arena_pool *pool, struct arena_block *block)
+{
+	bool is_taken;
+
+	lock_take(&pool->lock);
+	is_taken = pool->count < pool->count_max;
+	if (is_taken) {
+		block->next = pool->blocks;
+		pool->blocks = block;
+		pool->count++;
+	}
+	lock_drop(&pool->lock);
+	return is_taken;
+}
+
 static void
-arena_free_blocks(struct arena_block *block)
+arena_free_block(struct arena *arena, struct arena_block *block)
+{
+	if (arena->pool == NULL || block->size != ARENA_POOL_BLOCK ||
+	    !arena_pool_give(arena->pool, block))
+		free(block);
+}
+
+static void
+arena_free_blocks(struct arena *arena, struct arena_block *block)
 {
 	while (block != NULL) {
 		struct arena_block *next = block->next;
 
-		free(block);
+		arena_free_block(arena, block);
 		block = next;
 	}
 }
@@ -38,7 +98,7 @@ arena_free_blocks(struct arena_block *block)
 void
 arena_fini(struct arena *arena)
 {
-	arena_free_blocks(arena->blocks);
+	arena_free_blocks(arena, arena->blocks);
 	arena_init(arena, arena->block_size);
 }
 
@@ -55,7 +115,7 @@ arena_reset(struct arena *arena)
 			kept = block;
 			kept->next = NULL;
 		} else {
-			free(block);
+			arena_free_block(arena, block);
 		}
 		block = next;
 	}
@@ -67,17 +127,23 @@ arena_reset(struct arena *arena)
 
 enum { ARENA_HUGE_PAGE = 2 * 1024 * 1024 };
 
+_Static_assert(ARENA_POOL_BLOCK % ARENA_HUGE_PAGE == 0, "a pool's blocks are made of huge pages");
+
 /*
  * Large blocks are made of huge pages where the system has some: they hold a memtable, which is read in random
  * order, and there every access would miss the TLB.
  */
 static struct arena_block *
-arena_block_new(size_t size)
+arena_block_new(struct arena *arena, size_t size)
 {
 	void *memory = NULL;
 
 	if (size % ARENA_HUGE_PAGE != 0)
 		return malloc(size);
+	if (size == ARENA_POOL_BLOCK && arena->pool != NULL)
+		memory = arena_pool_take(arena->pool);
+	if (memory != NULL)
+		return memory;
 	if (posix_memalign(&memory, ARENA_HUGE_PAGE, size) != 0)
 		return NULL;
 	madvise(memory, size, MADV_HUGEPAGE); /* only a wish: a failure changes nothing */
@@ -100,7 +166,7 @@ arena_alloc_slow(struct arena *arena, size_t size, size_t alignment)
 	is_own = size > (block_size - sizeof(*block)) / 4;
 	if (is_own)
 		block_size = size + sizeof(*block);
-	block = arena_block_new(block_size);
+	block = arena_block_new(arena, block_size);
 	if (block == NULL)
 		return NULL;
 	block->size = block_size;

@@ -9,8 +9,26 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/bytes.h"
+#include "base/lock.h"
 
 struct arena_block;
+
+/*
+ * Blocks of ARENA_POOL_BLOCK bytes that arenas gave back and others will take: a new block costs the zeroing
+ * of its pages, which is more than what is written into it. Thread-safe.
+ */
+enum { ARENA_POOL_BLOCK = 2 * 1024 * 1024 };
+
+struct arena_pool {
+	struct lock lock;
+	struct arena_block *blocks; /* owned */
+	size_t count, count_max;
+};
+
+/* `rank`: of the lock, above that of every lock under which an arena of the pool allocates. */
+void arena_pool_init(struct arena_pool *pool, int rank, size_t count_max);
+/* No arena uses it any more. */
+void arena_pool_fini(struct arena_pool *pool);
 
 struct arena {
 	struct arena_block *blocks; /* owned; newest first */
@@ -18,6 +36,8 @@ struct arena {
 	uint8_t *end;
 	size_t block_size; /* of the next block, bytes */
 	size_t total_bytes; /* of all blocks, for accounting */
+	struct arena_pool
+	    *pool; /* borrowed; NULL: none. Set after arena_init(), outlives the arena */
 };
 
 /* No memory is taken yet. block_size: bytes of a usual block (a bigger allocation gets its own). */

@@ -19,7 +19,7 @@ enum {
 };
 
 /* Segments that were emptied and are kept for reuse: their pages are in memory already. */
-enum { COMMITLOG_RECYCLED_MAX = 1 };
+enum { COMMITLOG_RECYCLED_MAX = 4 };
 
 /* The longest that a first waiter of group commit waits for company, µs. It grows with the time that
  * a sync takes, since writes that arrive meanwhile have to wait for the next one anyway. */

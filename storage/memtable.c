@@ -49,6 +49,13 @@ memtable_new(const struct table_metadata *table, uint32_t shards, atomic_ullong 
 	return memtable;
 }
 
+void
+memtable_use_pool(struct memtable *memtable, struct arena_pool *pool)
+{
+	for (uint32_t i = 0; i < memtable->shard_count; i++)
+		memtable->shards[i].arena.pool = pool;
+}
+
 struct memtable *
 memtable_ref(struct memtable *memtable)
 {

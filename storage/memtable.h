@@ -26,6 +26,8 @@ struct memtable;
  */
 struct memtable *
 memtable_new(const struct table_metadata *table, uint32_t shards, atomic_ullong *budget);
+/* Before the first write: memory comes from the pool and goes back to it. The pool outlives the memtable. */
+void memtable_use_pool(struct memtable *memtable, struct arena_pool *pool);
 struct memtable *memtable_ref(struct memtable *memtable);
 /* The last reference frees everything. NULL is accepted. */
 void memtable_unref(struct memtable *memtable);

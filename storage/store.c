@@ -755,6 +755,9 @@ store_open(const struct store_options *options, struct env *env,
 		store->options.memtable_shards = 16;
 	store->relieve_bytes = (uint64_t)((double)store->options.memtable_bytes *
 	    store->options.memtable_cleanup_threshold);
+	/* A quarter of the memtables' memory: more than what one flush gives back is seldom used soon. */
+	arena_pool_init(&store->memtable_pool, RANK_STORE_MEMTABLE_POOL,
+	    (size_t)(options->memtable_bytes / 4 / ARENA_POOL_BLOCK));
 	store->env = env;
 	store->executor = *executor;
 	op_order_init(&store->order, RANK_STORE_ORDER_BARRIER);
@@ -834,6 +837,7 @@ store_close(struct store *store)
 	key_cache_free(store->sstables.keys);
 	schema_unref(store->schema);
 	op_order_fini(&store->order);
+	arena_pool_fini(&store->memtable_pool);
 	lock_fini(&store->tables_lock);
 	lock_fini(&store->waiting_lock);
 	pthread_mutex_destroy(&store->flush_mutex);

@@ -31,6 +31,7 @@ struct store {
 
 	/* Bytes of all memtables, the ones being flushed included. */
 	atomic_ullong memtable_bytes;
+	struct arena_pool memtable_pool; /* memory of flushed memtables, for the next ones */
 	atomic_ullong flushing_bytes;
 	uint64_t relieve_bytes; /* at this a flush is begun; constant */
 	atomic_bool is_relieving;

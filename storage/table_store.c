@@ -219,6 +219,7 @@ table_store_open(struct store *store, const struct table_metadata *metadata, uin
 		    table->keyspace, table->name);
 		goto failed;
 	}
+	memtable_use_pool(memtable, &store->memtable_pool);
 	table_view_push_memtable(table, memtable);
 	if (files_mkdir(store->env->files, table->directory, err) != 0 ||
 	    lifecycle_recover(store->env, table->directory, err) != 0 ||
@@ -482,6 +483,7 @@ table_flush_begin(struct table_store *table, struct error *err)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for a memtable of %s.%s",
 		    table->keyspace, table->name);
 	}
+	memtable_use_pool(memtable, &store->memtable_pool);
 	flush = xzalloc(sizeof(*flush));
 	flush->table = table;
 	flush->memtable = memtable_ref(old);

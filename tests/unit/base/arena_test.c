@@ -141,6 +141,34 @@ START_TEST(test_strings)
 }
 END_TEST
 
+START_TEST(test_a_pool_keeps_as_many_blocks_as_it_may_and_gives_them_back)
+{
+	struct arena_pool pool;
+	struct arena first, second;
+	void *memory;
+
+	arena_pool_init(&pool, 1, 1);
+	arena_init(&first, ARENA_POOL_BLOCK);
+	first.pool = &pool;
+	arena_init(&second, ARENA_POOL_BLOCK);
+	second.pool = &pool;
+	memory = arena_alloc(&first, 100);
+	ck_assert_ptr_nonnull(memory);
+	/* A second block of the same arena, for which the pool has no room later. */
+	for (size_t size = 0; size < ARENA_POOL_BLOCK; size += ARENA_POOL_BLOCK / 8)
+		ck_assert_ptr_nonnull(arena_alloc(&first, ARENA_POOL_BLOCK / 8));
+	arena_fini(&first);
+	ck_assert_uint_eq(pool.count, 1);
+	ck_assert_ptr_nonnull(arena_alloc(&second, 100));
+	ck_assert_uint_eq(pool.count, 0);
+	/* Blocks of other sizes are none of its business. */
+	ck_assert_ptr_nonnull(arena_alloc(&second, ARENA_POOL_BLOCK));
+	arena_fini(&second);
+	ck_assert_uint_eq(pool.count, 1);
+	arena_pool_fini(&pool);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -158,6 +186,7 @@ main(void)
 	tcase_add_test(tcase, test_cleared_memory_is_zero);
 	tcase_add_test(tcase, test_copies_keep_null_and_empty);
 	tcase_add_test(tcase, test_strings);
+	tcase_add_test(tcase, test_a_pool_keeps_as_many_blocks_as_it_may_and_gives_them_back);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
