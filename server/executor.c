@@ -116,9 +116,8 @@ executor_intern(struct executor *executor, struct slice name)
 
 /* Microseconds that never repeat: two writes of one node are never equally old. */
 static int64_t
-executor_next_timestamp(struct executor *executor)
+executor_next_timestamp(struct executor *executor, int64_t now)
 {
-	int64_t now = env_wall_us(executor->env);
 	long long last = atomic_load_explicit(&executor->last_timestamp_us, memory_order_relaxed);
 	long long next;
 
@@ -192,7 +191,8 @@ int64_t
 execution_timestamp(struct execution *execution)
 {
 	if (execution->timestamp == TIMESTAMP_NONE)
-		execution->timestamp = executor_next_timestamp(execution->executor);
+		execution->timestamp =
+		    executor_next_timestamp(execution->executor, execution->now_us);
 	return execution->timestamp;
 }
 
