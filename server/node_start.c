@@ -179,6 +179,9 @@ node_drain(struct node *node, struct error *err)
 void
 node_fini(struct node *node)
 {
+	/* An operation of the admin port may be waiting for one, and so would the stages' end. */
+	if (node->store != NULL)
+		store_end_compactions(node->store);
 	if (node->admin != NULL)
 		admin_stop(node->admin);
 	if (node->network != NULL)

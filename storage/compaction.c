@@ -592,6 +592,12 @@ store_stop_compactions(struct store *store, const struct uuid *id, const char *k
 }
 
 void
+store_end_compactions(struct store *store)
+{
+	compaction_manager_stop(store->compactions);
+}
+
+void
 store_on_compaction(struct store *store, store_compaction_fn fn, void *context)
 {
 	store->compactions->on_done = fn;

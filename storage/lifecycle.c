@@ -23,6 +23,7 @@ struct lifecycle {
 	char *path; /* owned; of the log */
 	struct file *file; /* owned */
 	bool is_committed;
+	bool is_in_doubt; /* the commit failed */
 	struct lifecycle_names added, removed; /* bases */
 	atomic_uint obsolete; /* removed tables that still have readers */
 };
@@ -158,8 +159,10 @@ int
 lifecycle_commit(struct lifecycle *lifecycle, struct error *err)
 {
 	if (lifecycle_record(
-		lifecycle, "COMMIT", NULL, env_wall_us(lifecycle->env) / 1000, 0, err) != 0)
+		lifecycle, "COMMIT", NULL, env_wall_us(lifecycle->env) / 1000, 0, err) != 0) {
+		lifecycle->is_in_doubt = true;
 		return -1;
+	}
 	lifecycle->is_committed = true;
 	return 0;
 }
@@ -202,10 +205,29 @@ lifecycle_clean(struct env *env, const char *directory, const char *path,
 	for (size_t i = 0; i < leftovers->count; i++)
 		if (lifecycle_delete_sstable(env, leftovers->names[i], err) != 0)
 			return -1;
-	if (files_sync_folder(env->files, directory, err) != 0 ||
-	    files_unlink(env->files, path, err) != 0)
+	if (files_sync_folder(env->files, directory, err) != 0)
+		return -1;
+	if (!files_exists(env->files, path))
+		return 0;
+	if (files_unlink(env->files, path, err) != 0)
 		return -1;
 	return files_sync_folder(env->files, directory, err);
+}
+
+/*
+ * The commit failed, yet its record may be on disk: a start that finds it would delete the old tables. So
+ * the log goes before the new tables do; a crash in between leaves both, which hold the same data.
+ */
+static int
+lifecycle_resolve_doubt(struct lifecycle *lifecycle, struct error *err)
+{
+	struct files *files = lifecycle->env->files;
+
+	if (!lifecycle->is_in_doubt)
+		return 0;
+	if (files_unlink(files, lifecycle->path, err) != 0)
+		return -1;
+	return files_sync_folder(files, lifecycle->directory, err);
 }
 
 void
@@ -215,7 +237,8 @@ lifecycle_finish(struct lifecycle *lifecycle)
 
 	if (lifecycle == NULL)
 		return;
-	if (lifecycle_clean(lifecycle->env, lifecycle->directory, lifecycle->path,
+	if (lifecycle_resolve_doubt(lifecycle, &err) != 0 ||
+	    lifecycle_clean(lifecycle->env, lifecycle->directory, lifecycle->path,
 		lifecycle->is_committed ? &lifecycle->removed : &lifecycle->added, &err) != 0)
 		log_error("%s: leftovers stay until the next start: %s", lifecycle->path, err.text);
 	lifecycle_free(lifecycle);
@@ -298,17 +321,18 @@ lifecycle_names_add_record(
 	free(base);
 }
 
+/* What the log at `path` says. A cut last record is left out: it is durable before anything follows from it. */
 static int
-lifecycle_recover_log(struct env *env, const char *directory, const char *name, struct error *err)
+lifecycle_read_log(struct env *env, const char *directory, const char *path,
+    struct lifecycle_names *added, struct lifecycle_names *removed, bool *is_committed,
+    struct error *err)
 {
-	struct lifecycle_names added = {0}, removed = {0};
-	char *path = xasprintf("%s/%s", directory, name);
 	struct buffer content;
 	const char *text;
 	size_t size, at = 0;
-	bool is_committed = false;
 	int rc = -1;
 
+	*is_committed = false;
 	buffer_init(&content);
 	if (files_read_all(env->files, path, LIFECYCLE_LOG_BYTES_MAX, &content, err) != 0)
 		goto done;
@@ -325,7 +349,6 @@ lifecycle_recover_log(struct env *env, const char *directory, const char *name, 
 		if (length == 0)
 			continue;
 		if (!lifecycle_parse(line, length, &type_end, &record_path, &path_length)) {
-			/* A record is durable before anything follows from it: the last one may be cut. */
 			if (at < size) {
 				error_set(err, ERROR_CORRUPT,
 				    "%s: the record at offset %zu does not match its checksum; "
@@ -337,22 +360,45 @@ lifecycle_recover_log(struct env *env, const char *directory, const char *name, 
 			break;
 		}
 		if (strncmp(line, "ADD:", 4) == 0)
-			lifecycle_names_add_record(&added, directory, record_path, path_length);
+			lifecycle_names_add_record(added, directory, record_path, path_length);
 		else if (strncmp(line, "REMOVE:", 7) == 0)
-			lifecycle_names_add_record(&removed, directory, record_path, path_length);
+			lifecycle_names_add_record(removed, directory, record_path, path_length);
 		else if (strncmp(line, "COMMIT:", 7) == 0)
-			is_committed = true;
+			*is_committed = true;
 	}
-	log_info("%s: %s, removing %zu SSTables", path,
-	    is_committed ? "was committed" : "was not committed",
-	    is_committed ? removed.count : added.count);
-	rc = lifecycle_clean(env, directory, path, is_committed ? &removed : &added, err);
+	rc = 0;
 done:
+	buffer_fini(&content);
+	return rc;
+}
+
+static int
+lifecycle_recover_log(struct env *env, const char *directory, const char *name, struct error *err)
+{
+	struct lifecycle_names added = {0}, removed = {0};
+	char *path = xasprintf("%s/%s", directory, name);
+	bool is_committed;
+	int rc = lifecycle_read_log(env, directory, path, &added, &removed, &is_committed, err);
+
+	if (rc == 0) {
+		log_info("%s: %s, removing %zu SSTables", path,
+		    is_committed ? "was committed" : "was not committed",
+		    is_committed ? removed.count : added.count);
+		rc = lifecycle_clean(env, directory, path, is_committed ? &removed : &added, err);
+	}
 	lifecycle_names_fini(&added);
 	lifecycle_names_fini(&removed);
-	buffer_fini(&content);
 	free(path);
 	return rc;
+}
+
+static bool
+lifecycle_is_log(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > 4 && strcmp(name + length - 4, ".log") == 0 &&
+	    strstr(name, "_txn_") != NULL;
 }
 
 int
@@ -363,14 +409,60 @@ lifecycle_recover(struct env *env, const char *directory, struct error *err)
 
 	if (files_list(env->files, directory, &list, err) != 0)
 		return -1;
-	for (size_t i = 0; i < list.count && rc == 0; i++) {
-		const char *name = list.entries[i].name;
-		size_t length = strlen(name);
-
-		if (length > 4 && strcmp(name + length - 4, ".log") == 0 &&
-		    strstr(name, "_txn_") != NULL)
-			rc = lifecycle_recover_log(env, directory, name, err);
-	}
+	for (size_t i = 0; i < list.count && rc == 0; i++)
+		if (lifecycle_is_log(list.entries[i].name))
+			rc = lifecycle_recover_log(env, directory, list.entries[i].name, err);
 	file_list_fini(&list);
 	return rc;
+}
+
+/* ---- what is under way --------------------------------------------------------------------------- */
+
+struct lifecycle_names *
+lifecycle_busy_list(struct env *env, const char *directory, struct error *err)
+{
+	struct lifecycle_names *busy = xzalloc(sizeof(*busy));
+	struct file_list list;
+	bool is_committed;
+	int rc = 0;
+
+	if (files_list(env->files, directory, &list, err) != 0) {
+		free(busy);
+		return NULL;
+	}
+	for (size_t i = 0; i < list.count && rc == 0; i++) {
+		char *path;
+
+		if (!lifecycle_is_log(list.entries[i].name))
+			continue;
+		path = xasprintf("%s/%s", directory, list.entries[i].name);
+		rc = lifecycle_read_log(env, directory, path, busy, busy, &is_committed, err);
+		if (rc != 0 && !files_exists(env->files, path))
+			rc = 0; /* it ended meanwhile */
+		free(path);
+	}
+	file_list_fini(&list);
+	if (rc != 0) {
+		lifecycle_busy_free(busy);
+		return NULL;
+	}
+	return busy;
+}
+
+bool
+lifecycle_is_busy(const struct lifecycle_names *busy, const char *base)
+{
+	for (size_t i = 0; i < busy->count; i++)
+		if (strcmp(busy->names[i], base) == 0)
+			return true;
+	return false;
+}
+
+void
+lifecycle_busy_free(struct lifecycle_names *busy)
+{
+	if (busy == NULL)
+		return;
+	lifecycle_names_fini(busy);
+	free(busy);
 }

@@ -15,6 +15,7 @@
  *
  * A log that ends in COMMIT: the REMOVE tables' files are leftovers. Any other log: the ADD tables'.
  */
+#include <stdbool.h>
 #include "base/env.h"
 
 struct lifecycle;
@@ -43,6 +44,17 @@ void lifecycle_finish_obsolete(
 
 /* At start, before SSTables are listed: finish every transaction log found in `directory`. */
 int lifecycle_recover(struct env *env, const char *directory, struct error *err);
+
+/*
+ * While the node runs: the tables that transaction logs of `directory` name, being added or removed at this
+ * moment or shortly before (an ended transaction's log is gone). NULL on failure; freed with lifecycle_busy_free().
+ */
+struct lifecycle_names;
+struct lifecycle_names *
+lifecycle_busy_list(struct env *env, const char *directory, struct error *err);
+/* base: as in lifecycle_add(). */
+bool lifecycle_is_busy(const struct lifecycle_names *busy, const char *base);
+void lifecycle_busy_free(struct lifecycle_names *busy); /* accepts NULL */
 
 /* Delete every component of the table `base`: TOC first, so that a half deleted table is never complete. */
 int lifecycle_delete_sstable(struct env *env, const char *base, struct error *err);

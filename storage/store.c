@@ -581,7 +581,8 @@ store_replay_record(
 	struct store_replay_state *state = context;
 	struct store *store = state->store;
 	struct mutation mutation;
-	int taken = 0;
+	unsigned ticket;
+	int taken = 0, rc;
 
 	arena_reset(&state->arena);
 	if (mutation_decode(record, store_replay_find, state, &state->arena, &mutation, err) != 0)
@@ -591,7 +592,11 @@ store_replay_record(
 
 		if (table == NULL || store_replay_is_flushed(table, position))
 			continue;
-		if (memtable_apply(atomic_load(&table->current), &mutation.updates[i], err) != 0)
+		/* The timer may switch memtables meanwhile. */
+		ticket = op_order_start(&store->order);
+		rc = memtable_apply(atomic_load(&table->current), &mutation.updates[i], err);
+		op_order_end(&store->order, ticket);
+		if (rc != 0)
 			return -1;
 		taken = 1;
 	}
@@ -646,7 +651,7 @@ store_replay(struct store *store, struct error *err)
 	/* The replayed data has no place in the new log: it must be on disk before the old files go. */
 	tables = store_tables(store, &count);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
-		if (!memtable_is_empty(atomic_load(&tables[i]->current)))
+		if (table_store_has_unflushed(tables[i]))
 			rc = table_flush_begin(tables[i], err);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
 		rc = table_flush_wait(tables[i], err);
@@ -674,9 +679,9 @@ store_tick(struct store *store)
 		int32_t period = atomic_load(&table->metadata)->options.memtable_flush_period_in_ms;
 
 		table_flush_retry(table);
-		if (period > 0 && now - table->last_switch_ns >= (uint64_t)period * 1000000 &&
-		    !memtable_is_empty(atomic_load(&table->current)) &&
-		    table_flush_begin(table, &err) != 0)
+		if (period > 0 &&
+		    now - atomic_load(&table->last_switch_ns) >= (uint64_t)period * 1000000 &&
+		    table_store_has_unflushed(table) && table_flush_begin(table, &err) != 0)
 			log_error("%s", err.text);
 	}
 	free(tables);
@@ -800,10 +805,12 @@ store_drain(struct store *store, struct error *err)
 	uint32_t count;
 	int rc = 0;
 
+	/* Their outputs would come too late to matter, and a throttled one may take hours. */
+	store_end_compactions(store);
 	atomic_store(&store->state, STORE_DRAINED);
 	tables = store_tables(store, &count);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
-		if (!memtable_is_empty(atomic_load(&tables[i]->current)))
+		if (table_store_has_unflushed(tables[i]))
 			rc = table_flush_begin(tables[i], err);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
 		rc = table_flush_wait(tables[i], err);

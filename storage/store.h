@@ -210,6 +210,8 @@ uint32_t store_compactions(struct store *store, struct store_compaction *out, ui
 uint32_t store_pending_compactions(struct store *store, struct table_store *table);
 /* Ask running compactions to stop: by id, or (id NULL) by kind, or (both NULL) all. Returns how many. */
 uint32_t store_stop_compactions(struct store *store, const struct uuid *id, const char *kind);
+/* Stop all of them, let no other begin, and wait until they have ended. For good: the node is going down. */
+void store_end_compactions(struct store *store);
 
 /* A compaction that ended well, for system.compaction_history; called on a CompactionExecutor thread. */
 struct store_compaction_record {

@@ -131,6 +131,17 @@ table_store_directory(struct store *store, const struct table_metadata *metadata
 	    (int)metadata->name.size, (const char *)metadata->name.data, id);
 }
 
+/* Generations are handed out above every one that was seen. */
+static void
+table_store_note_generation(struct table_store *table, uint64_t generation)
+{
+	unsigned long long next = atomic_load(&table->next_generation);
+
+	while (generation >= next &&
+	    !atomic_compare_exchange_weak(&table->next_generation, &next, generation + 1))
+		;
+}
+
 static bool
 table_view_has_id(const struct table_view *view, const struct sstable_id *id)
 {
@@ -140,37 +151,53 @@ table_view_has_id(const struct table_view *view, const struct sstable_id *id)
 	return false;
 }
 
-/* Open the complete tables of the directory (those whose TOC is there) that are not in the view yet. */
-int
-table_store_open_sstables(struct table_store *table, uint32_t *added, struct error *err)
+/*
+ * Open the complete tables of the directory (those whose TOC is there) that are not in the view yet.
+ *
+ * While the node runs, flushes and compactions make and delete files meanwhile, and theirs must stay away: a table
+ * that was just replaced would be opened again and then lose its files, one that is being added would be there
+ * twice. replace_lock keeps replacements out; for the rest the order counts: list the files, then
+ * read the transaction logs, then take the view, then look whether the TOC is still there. A flush's log
+ * is there before its files and goes after the view has its table; a replaced table's log goes
+ * after its files, the TOC first.
+ */
+static int
+table_store_open_listed(
+    struct table_store *table, const struct file_list *list, uint32_t *added, struct error *err)
 {
 	struct store *store = table->store;
+	struct lifecycle_names *busy = lifecycle_busy_list(store->env, table->directory, err);
 	struct table_view *view;
-	struct file_list list;
 	struct sstable **opened;
 	uint32_t count = 0;
 	int rc = 0;
 
-	if (files_list(store->env->files, table->directory, &list, err) != 0)
+	if (busy == NULL)
 		return -1;
 	view = table_view_acquire(table);
-	opened = xcalloc(list.count + 1, sizeof(*opened));
-	for (size_t i = 0; i < list.count && rc == 0; i++) {
+	opened = xcalloc(list->count + 1, sizeof(*opened));
+	for (size_t i = 0; i < list->count && rc == 0; i++) {
 		struct sstable_descriptor descriptor = {.directory = table->directory};
 		enum sstable_component component;
+		char *base, *toc;
 
-		if (!sstable_name_parse(list.entries[i].name, &descriptor.id, &component))
+		if (!sstable_name_parse(list->entries[i].name, &descriptor.id, &component))
 			continue;
 		/* Also of files that are not whole: their names are taken. */
-		if (!descriptor.id.is_uuid &&
-		    descriptor.id.generation >= atomic_load(&table->next_generation))
-			atomic_store(&table->next_generation, descriptor.id.generation + 1);
+		if (!descriptor.id.is_uuid)
+			table_store_note_generation(table, descriptor.id.generation);
 		if (component != SSTABLE_TOC || table_view_has_id(view, &descriptor.id))
 			continue;
-		rc = sstable_open(&store->sstables, &descriptor, atomic_load(&table->metadata),
-		    &opened[count], err);
-		if (rc == 0)
-			count++;
+		base = sstable_base_path(&descriptor);
+		toc = xasprintf("%s/%s", table->directory, list->entries[i].name);
+		if (!lifecycle_is_busy(busy, base) && files_exists(store->env->files, toc)) {
+			rc = sstable_open(&store->sstables, &descriptor,
+			    atomic_load(&table->metadata), &opened[count], err);
+			if (rc == 0)
+				count++;
+		}
+		free(base);
+		free(toc);
 	}
 	if (rc == 0 && count > 0)
 		table_view_replace(table, NULL, NULL, 0, opened, count);
@@ -180,7 +207,23 @@ table_store_open_sstables(struct table_store *table, uint32_t *added, struct err
 	*added = rc == 0 ? count : 0;
 	free(opened);
 	table_view_release(view);
-	file_list_fini(&list);
+	lifecycle_busy_free(busy);
+	return rc;
+}
+
+int
+table_store_open_sstables(struct table_store *table, uint32_t *added, struct error *err)
+{
+	struct file_list list;
+	int rc;
+
+	lock_take(&table->replace_lock);
+	rc = files_list(table->store->env->files, table->directory, &list, err);
+	if (rc == 0) {
+		rc = table_store_open_listed(table, &list, added, err);
+		file_list_fini(&list);
+	}
+	lock_drop(&table->replace_lock);
 	return rc;
 }
 
@@ -212,6 +255,7 @@ table_store_open(struct store *store, const struct table_metadata *metadata, uin
 	histogram_init(&table->stats.tombstones_per_read, 90);
 	histogram_init(&table->stats.live_rows_per_read, 90);
 	table->current_since = commitlog_current(store->commitlog);
+	atomic_init(&table->last_switch_ns, env_monotonic_ns(store->env));
 	table->view = table_view_new(0, 0);
 	memtable = memtable_new(metadata, store->options.memtable_shards, &store->memtable_bytes);
 	if (memtable == NULL) {
@@ -497,7 +541,7 @@ table_flush_begin(struct table_store *table, struct error *err)
 	/* Whoever still adds to the old one entered before this. */
 	op_order_barrier(&store->order);
 	table->current_since = commitlog_current(store->commitlog);
-	table->last_switch_ns = env_monotonic_ns(store->env);
+	atomic_store(&table->last_switch_ns, env_monotonic_ns(store->env));
 	lock_take(&table->view_lock);
 	for (tail = &table->flushes; *tail != NULL; tail = &(*tail)->next)
 		;
@@ -572,6 +616,17 @@ table_flush_wait(struct table_store *table, struct error *err)
 	}
 	pthread_mutex_unlock(&store->flush_mutex);
 	return rc;
+}
+
+bool
+table_store_has_unflushed(struct table_store *table)
+{
+	bool is_empty;
+
+	lock_take(&table->view_lock);
+	is_empty = memtable_is_empty(table->view->memtables[0]);
+	lock_drop(&table->view_lock);
+	return !is_empty;
 }
 
 uint64_t

@@ -126,6 +126,8 @@ int table_store_discard_sstables(struct table_store *table, struct error *err);
 struct sstable_descriptor table_store_new_descriptor(struct table_store *table);
 /* Path of an SSTable's files without the component, ".../nb-<id>-big"; heap, the caller's. */
 char *sstable_base_path(const struct sstable_descriptor *descriptor);
+/* Does the memtable that takes the writes hold anything? Any thread: another may be switching it. */
+bool table_store_has_unflushed(struct table_store *table);
 /* Bytes of the memtable that takes the writes. */
 uint64_t table_store_memtable_bytes(struct table_store *table);
 
