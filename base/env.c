@@ -143,8 +143,8 @@ files_parent(const char *path)
 	return length == 0 ? xstrdup(".") : xstrndup(path, length);
 }
 
-int
-files_mkdir(struct files *files, const char *path, struct error *err)
+static int
+files_make_folder(struct files *files, const char *path, bool is_durable, struct error *err)
 {
 	struct file_stat stat;
 	char *parent = NULL;
@@ -156,16 +156,29 @@ files_mkdir(struct files *files, const char *path, struct error *err)
 	if (stat.kind != FILE_MISSING)
 		return error_set_errno(err, ENOTDIR, "cannot make folder %s", path);
 	parent = files_parent(path);
-	rc = files_mkdir(files, parent, err);
+	rc = files_make_folder(files, parent, is_durable, err);
 	if (rc != 0)
 		goto done;
 	rc = files->ops->mkdir(files, path, err);
 	if (rc != 0)
 		goto done;
-	rc = files_sync_folder(files, parent, err);
+	if (is_durable)
+		rc = files_sync_folder(files, parent, err);
 done:
 	free(parent);
 	return rc;
+}
+
+int
+files_mkdir(struct files *files, const char *path, struct error *err)
+{
+	return files_make_folder(files, path, true, err);
+}
+
+int
+files_mkdir_later(struct files *files, const char *path, struct error *err)
+{
+	return files_make_folder(files, path, false, err);
 }
 
 int

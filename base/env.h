@@ -108,6 +108,8 @@ int files_unlink(struct files *files, const char *path, struct error *err);
 int files_rmdir(struct files *files, const char *path, struct error *err);
 /* Make a folder and those above it (mkdir -p); the new names are durable when it returns. */
 int files_mkdir(struct files *files, const char *path, struct error *err);
+/* The same, but the names are made durable by the caller, when something in the folder has to be. */
+int files_mkdir_later(struct files *files, const char *path, struct error *err);
 /* Make the names in a folder durable. */
 int files_sync_folder(struct files *files, const char *path, struct error *err);
 /* The folder that holds `path`. */

@@ -685,6 +685,8 @@ commitlog_close(struct commitlog *log)
 			if (segment_delete(each, &err) != 0)
 				log_warn("commit log: %s", err.text);
 		} else {
+			if (segment_is_clean(each) && !atomic_load(&log->has_failed))
+				segment_empty(each);
 			segment_abandon(each);
 		}
 	}

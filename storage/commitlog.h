@@ -15,6 +15,7 @@
  *    20  4  CRC32 of bytes 0..19
  *    24  8  synced: everything below this offset was made durable (a hint for replay: damage
  *           below it is damage, above it is a torn tail), followed by 4 bytes CRC32 of it
+ *    36  4  CRC32 of the id once nothing in the segment counts any more
  *    40     records, each aligned to 8 bytes:
  *           0 4 length of the payload
  *           4 4 CRC32 of (segment id, offset, length)

@@ -21,6 +21,7 @@ enum {
 	SEGMENT_AT_CRC = 20,
 	SEGMENT_AT_SYNCED = 24,
 	SEGMENT_AT_SYNCED_CRC = 32,
+	SEGMENT_AT_EMPTIED = 36,
 };
 
 static char *
@@ -44,7 +45,18 @@ segment_put_header(uint8_t *memory, uint64_t id, uint32_t size)
 	store_u32(memory + SEGMENT_AT_SIZE, size);
 	store_u32(memory + SEGMENT_AT_CRC, crc32_update(0, memory, SEGMENT_AT_CRC));
 	segment_put_synced(memory, SEGMENT_HEADER_SIZE);
-	store_u32(memory + SEGMENT_AT_SYNCED_CRC + 4, 0);
+	/* The mark of a former life stays: it names the old id, and until the file has its new name that
+	 * says that nothing in it counts, however torn the rest of the header is. */
+}
+
+/* What stands at SEGMENT_AT_EMPTIED in a segment that holds nothing any more. */
+static uint32_t
+segment_mark_of(uint64_t id)
+{
+	uint8_t bytes[8];
+
+	store_u64(bytes, id);
+	return crc32_update(0, bytes, sizeof(bytes));
 }
 
 static void
@@ -84,7 +96,7 @@ segment_create(struct env *env, const char *directory, uint64_t id, uint32_t siz
 {
 	char *temporary = segment_path(directory, id, SEGMENT_TEMPORARY_SUFFIX);
 	struct segment *segment = xzalloc(sizeof(*segment));
-	uint8_t header[SEGMENT_HEADER_SIZE];
+	uint8_t header[SEGMENT_HEADER_SIZE] = {0};
 	int rc = -1;
 
 	segment->env = env;
@@ -140,6 +152,9 @@ segment_recycle(struct segment *old, const char *directory, uint64_t id, uint32_
 	 * Records of the old life stay in the file: their checksums know another segment id. The header
 	 * must be durable before the name is, or a crash would show the old id under the new name.
 	 */
+	/* The mark first, see segment_put_header(). */
+	if (file_sync(old->file, err) != 0)
+		goto failed;
 	segment_put_header(old->memory, id, old->size);
 	if (!old->is_mapped &&
 	    file_pwrite(old->file, old->memory, SEGMENT_HEADER_SIZE, 0, err) != 0)
@@ -180,7 +195,11 @@ segment_abandon(struct segment *segment)
 void
 segment_empty(struct segment *segment)
 {
-	segment_put_header(segment->memory, 0, segment->size);
+	store_u32(segment->memory + SEGMENT_AT_EMPTIED, segment_mark_of(segment->id));
+	/* Only a saving for the next replay: what is in it may be applied once more. */
+	if (!segment->is_mapped)
+		(void)file_pwrite(segment->file, segment->memory + SEGMENT_AT_EMPTIED, 4,
+		    SEGMENT_AT_EMPTIED, NULL);
 }
 
 bool
@@ -542,6 +561,9 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 	/* Killed while the file was made: it never held a record. */
 	if (content.size < SEGMENT_HEADER_SIZE)
 		goto done;
+	/* It was emptied for reuse, or on its way to its next name. */
+	if (load_u32(bytes + SEGMENT_AT_EMPTIED) == segment_mark_of(file->id))
+		goto done;
 	is_sound = memcmp(bytes, segment_magic, sizeof(segment_magic)) == 0 &&
 	    load_u32(bytes + SEGMENT_AT_CRC) == crc32_update(0, bytes, SEGMENT_AT_CRC);
 	if (!is_sound) {
@@ -554,9 +576,15 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 		}
 		log_warn("%s: damaged header, records are looked for all the same", file->path);
 	}
-	/* It was emptied for reuse, or on its way to its next name. */
-	if (is_sound && load_u64(bytes + SEGMENT_AT_ID) != file->id)
+	if (is_sound && load_u64(bytes + SEGMENT_AT_ID) != file->id) {
+		if (!ignore_damage) {
+			rc = error_set(err, ERROR_CORRUPT,
+			    "%s: the header is that of segment %" PRIu64
+			    ": the file has a wrong name",
+			    file->path, load_u64(bytes + SEGMENT_AT_ID));
+		}
 		goto done;
+	}
 	synced = load_u64(bytes + SEGMENT_AT_SYNCED);
 	if (load_u32(bytes + SEGMENT_AT_SYNCED_CRC) !=
 		crc32_update(0, bytes + SEGMENT_AT_SYNCED, 8) ||

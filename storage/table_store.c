@@ -265,7 +265,7 @@ table_store_open(struct store *store, const struct table_metadata *metadata, uin
 	}
 	memtable_use_pool(memtable, &store->memtable_pool);
 	table_view_push_memtable(table, memtable);
-	if (files_mkdir(store->env->files, table->directory, err) != 0 ||
+	if (files_mkdir_later(store->env->files, table->directory, err) != 0 ||
 	    lifecycle_recover(store->env, table->directory, err) != 0 ||
 	    table_store_open_sstables(table, &found, err) != 0)
 		goto failed;
@@ -378,6 +378,29 @@ table_store_discard_sstables(struct table_store *table, struct error *err)
 
 /* ---- flushing ------------------------------------------------------------------------------- */
 
+/*
+ * The names of the table's folder and of the folder of its keyspace are made durable before the first file
+ * is put there, not when the table is opened: a new node has fifty tables and a sync takes milliseconds.
+ */
+static int
+table_store_keep_directory(struct table_store *table, struct error *err)
+{
+	struct files *files = table->store->env->files;
+	char *keyspace;
+	int rc;
+
+	if (atomic_load(&table->is_directory_durable))
+		return 0;
+	keyspace = xasprintf("%s/%s", table->store->options.data_directory, table->keyspace);
+	rc = files_sync_folder(files, keyspace, err);
+	if (rc == 0)
+		rc = files_sync_folder(files, table->store->options.data_directory, err);
+	free(keyspace);
+	if (rc == 0)
+		atomic_store(&table->is_directory_durable, true);
+	return rc;
+}
+
 /* Write one memtable into an SSTable, with the transaction that adds it still to be committed. */
 static int
 table_flush_write(
@@ -407,7 +430,8 @@ table_flush_write(
 	arena_init(&arena, 64 << 10);
 	memtable_encoding_stats(flush->memtable, &options.min_timestamp,
 	    &options.min_local_deletion_time, &options.min_ttl);
-	if (lifecycle_begin(store->env, table->directory, "flush", &lifecycle, err) != 0 ||
+	if (table_store_keep_directory(table, err) != 0 ||
+	    lifecycle_begin(store->env, table->directory, "flush", &lifecycle, err) != 0 ||
 	    lifecycle_add(lifecycle, base, err) != 0 ||
 	    sstable_writer_new(&store->sstables, &options, &writer, err) != 0)
 		goto done;

@@ -70,6 +70,7 @@ struct table_store {
 	atomic_ullong next_generation;
 	atomic_bool is_dropped;
 	atomic_bool is_auto_compaction_disabled;
+	atomic_bool is_directory_durable; /* its name, and its keyspace's, were synced */
 
 	_Atomic(struct table_metadata *) metadata; /* a reference; old ones live until close */
 	_Atomic(struct memtable *) current; /* = view->memtables[0] */
