@@ -361,6 +361,11 @@ config_resolve(char **field, const char *key, struct error *err)
 			return 0;
 		}
 	}
+	/* A machine without /etc/hosts has a loopback all the same (RFC 6761). */
+	if (strcmp(*field, "localhost") == 0) {
+		config_assign(field, "127.0.0.1");
+		return 0;
+	}
 	return error_set(err, ERROR_CONFIG, "%s: cannot find the address of '%s': %s", key, *field,
 	    gai_strerror(rc));
 }

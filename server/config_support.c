@@ -93,8 +93,7 @@ config_differs(
 	case CONFIG_KIND_INT:
 		return *(const int32_t *)a != *(const int32_t *)b;
 	case CONFIG_KIND_DOUBLE:
-		return *(const double *)a < *(const double *)b ||
-		    *(const double *)a > *(const double *)b;
+		return memcmp(a, b, sizeof(double)) != 0;
 	case CONFIG_KIND_STRING: {
 		const char *left = *(char *const *)a, *right = *(char *const *)b;
 

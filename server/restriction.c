@@ -429,8 +429,7 @@ restriction_add_token(
 			    "The token() function must be applied to all partition key components "
 			    "or "
 			    "none of them");
-		if (restriction->columns[i]->kind != COLUMN_PARTITION_KEY ||
-		    restriction->columns[i]->position != i)
+		if (restriction->columns[i]->position != i)
 			is_key_order = false;
 	}
 	if (!is_key_order) {

@@ -309,16 +309,17 @@ static int
 compaction_merge_all(struct compaction_merger *merger, struct error *err)
 {
 	bool *is_meeting = xcalloc(merger->pick->count, sizeof(*is_meeting));
-	uint32_t count;
 	int rc = 0;
 
 	for (uint32_t i = 0; i < merger->pick->count && rc == 0; i++)
 		rc = compaction_source_next(merger, &merger->sources[i], err);
-	while (rc == 0 && (count = compaction_meet(merger, is_meeting)) > 0) {
-		uint32_t counted =
-		    count < COMPACTION_SOURCES_COUNTED ? count : COMPACTION_SOURCES_COUNTED;
+	while (rc == 0) {
+		uint32_t count = compaction_meet(merger, is_meeting);
+		uint32_t last = COMPACTION_SOURCES_COUNTED - 1;
 
-		merger->result->merged[counted - 1]++;
+		if (count == 0)
+			break;
+		merger->result->merged[count <= last ? count - 1 : last]++;
 		for (uint32_t i = 0; i < merger->pick->count; i++)
 			if (is_meeting[i])
 				merger->sources[i].partition = NULL;

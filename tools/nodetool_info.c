@@ -421,6 +421,8 @@ static const struct nodetool_option info_version_options[] = {
     {"-v", "--verbose", NULL, "The server's own version too"}, {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option info_tokens_options[] = {
     {"-T", "--tokens", NULL, "Show all tokens"}, {NULL, NULL, NULL, NULL}};
+static const struct nodetool_option info_human_options[] = {
+    {"-H", "--human-readable", NULL, "Sizes with units"}, {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option info_resolve_options[] = {
     {"-r", "--resolve-ip", NULL, "Show names instead of addresses"}, {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option info_throughput_options[] = {
@@ -457,7 +459,8 @@ const struct nodetool_command nodetool_info_commands[] = {
 	NULL},
     {"info", "The node: load, uptime, memory, caches", "", 0, 0, info_tokens_options, info_info,
 	NULL},
-    {"netstats", "Streams and messages between nodes", "", 0, 1, NULL, info_netstats, NULL},
+    {"netstats", "Streams and messages between nodes", "", 0, 1, info_human_options, info_netstats,
+	NULL},
     {"ring", "All tokens of the ring", "[<keyspace>]", 0, 1, info_resolve_options, info_ring, NULL},
     {"sjk", "Java tools: there is no Java", "", 0, NODETOOL_WORDS_MAX - 1, NULL, info_sjk, NULL},
     {"status", "The nodes of the cluster: state, load, ids", "[--] [<keyspace>]", 0, 1,

@@ -331,17 +331,17 @@ table_sstables(struct nodetool *tool)
 static int
 table_data_paths(struct nodetool *tool)
 {
-	json_t *answer = tool->word_count > 0
-	    ? nodetool_get(tool, "datapaths?keyspace=%u", tool->words[0])
-	    : nodetool_get(tool, "datapaths");
+	json_t *paths = json_object_get(nodetool_get(tool, "datapaths"), "paths"), *path;
 	const char *last = "";
-	json_t *path;
 	size_t index;
 
-	json_array_foreach(json_object_get(answer, "paths"), index, path)
+	table_check_words(tool, paths);
+	json_array_foreach(paths, index, path)
 	{
 		const char *keyspace = nodetool_text(path, "keyspace");
 
+		if (!table_is_named(tool, path))
+			continue;
 		if (strcmp(keyspace, last) != 0)
 			printf("Keyspace: %s\n", keyspace);
 		last = keyspace;
@@ -449,8 +449,8 @@ static const struct nodetool_option table_sstables_options[] = {
     {"-l", "--show-levels", NULL, "By level of the leveled strategy"}, {NULL, NULL, NULL, NULL}};
 
 const struct nodetool_command nodetool_table_commands[] = {
-    {"datapaths", "Where the tables' data lies", "[--] [<keyspace>]", 0, 1, NULL, table_data_paths,
-	NULL},
+    {"datapaths", "Where the tables' data lies", "[--] [<keyspace.table>...]", 0,
+	NODETOOL_WORDS_MAX - 1, NULL, table_data_paths, NULL},
     {"getendpoints", "Nodes that hold a key", "[--] <keyspace> <table> <key>", 3, 3, NULL,
 	table_endpoints, NULL},
     {"getsstables", "SSTables that hold a key", "[--] <keyspace> <cfname> <key>", 3, 3,
