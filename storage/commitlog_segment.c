@@ -535,6 +535,25 @@ segment_replay_records(const struct segment_file *file, struct slice content, ui
 	return 0;
 }
 
+/* Was it emptied for reuse, or on its way to its next name? Reads the header alone: the clean stop of a node leaves
+ * such a segment, and its next start should not take longer for it. */
+static int
+segment_is_emptied(struct env *env, const struct segment_file *file, bool *out, struct error *err)
+{
+	uint8_t header[SEGMENT_HEADER_SIZE];
+	struct file *opened;
+	size_t got;
+	int rc;
+
+	if (files_open(env->files, file->path, FILE_READ, &opened, err) != 0)
+		return -1;
+	rc = file_pread(opened, header, sizeof(header), 0, &got, err);
+	file_close(opened);
+	*out = rc == 0 && got == sizeof(header) &&
+	    load_u32(header + SEGMENT_AT_EMPTIED) == segment_mark_of(file->id);
+	return rc;
+}
+
 int
 segment_replay(struct env *env, const struct segment_file *file, bool ignore_damage,
     commitlog_replay_fn each, void *context, struct segment_replay_totals *totals,
@@ -544,7 +563,7 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 	struct slice content;
 	const uint8_t *bytes;
 	uint64_t synced;
-	bool is_sound;
+	bool is_sound, is_emptied;
 	int rc = 0;
 
 	if (file->is_foreign)
@@ -552,6 +571,10 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 		    "%s was written by Apache Cassandra and cannot be replayed here: run 'nodetool "
 		    "drain' on that server before its data is handed over, then remove the file",
 		    file->path);
+	if (segment_is_emptied(env, file, &is_emptied, err) != 0)
+		return -1;
+	if (is_emptied)
+		return 0;
 	buffer_init(&bytes_read);
 	rc = files_read_all(env->files, file->path, UINT32_MAX, &bytes_read, err);
 	if (rc != 0)
@@ -560,9 +583,6 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 	bytes = content.data;
 	/* Killed while the file was made: it never held a record. */
 	if (content.size < SEGMENT_HEADER_SIZE)
-		goto done;
-	/* It was emptied for reuse, or on its way to its next name. */
-	if (load_u32(bytes + SEGMENT_AT_EMPTIED) == segment_mark_of(file->id))
 		goto done;
 	is_sound = memcmp(bytes, segment_magic, sizeof(segment_magic)) == 0 &&
 	    load_u32(bytes + SEGMENT_AT_CRC) == crc32_update(0, bytes, SEGMENT_AT_CRC);
