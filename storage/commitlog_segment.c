@@ -90,6 +90,21 @@ segment_reset(struct segment *segment, uint64_t id, uint32_t slot_count)
 	segment->sync_target = SEGMENT_HEADER_SIZE;
 }
 
+/* Memory of a segment that is not mapped; what it holds at first is never written to the file. */
+static uint8_t *
+segment_memory_new(uint32_t size, struct error *err)
+{
+	void *memory = NULL;
+
+	if (posix_memalign(&memory, SEGMENT_POPULATE_BYTES, size) != 0) {
+		error_set(err, ERROR_NO_MEMORY,
+		    "no memory for a commit log segment of %" PRIu32 " bytes", size);
+		return NULL;
+	}
+	(void)madvise(memory, size, MADV_HUGEPAGE); /* only a wish */
+	return memory;
+}
+
 int
 segment_create(struct env *env, const char *directory, uint64_t id, uint32_t size,
     uint32_t slot_count, bool wants_map, struct segment **out, struct error *err)
@@ -123,12 +138,9 @@ segment_create(struct env *env, const char *directory, uint64_t id, uint32_t siz
 		segment->memory = file_map(segment->file, size);
 	segment->is_mapped = segment->memory != NULL;
 	if (!segment->is_mapped) {
-		segment->memory = calloc(1, size);
-		if (segment->memory == NULL) {
-			error_set(err, ERROR_NO_MEMORY,
-			    "no memory for a commit log segment of %" PRIu32 " bytes", size);
+		segment->memory = segment_memory_new(size, err);
+		if (segment->memory == NULL)
 			goto done;
-		}
 		memcpy(segment->memory, header, sizeof(header));
 	}
 	*out = segment;
@@ -155,6 +167,13 @@ segment_recycle(struct segment *old, const char *directory, uint64_t id, uint32_
 	/* The mark first, see segment_put_header(). */
 	if (file_sync(old->file, err) != 0)
 		goto failed;
+	if (old->memory == NULL) {
+		old->memory = segment_memory_new(old->size, err);
+		if (old->memory == NULL)
+			goto failed;
+		memset(old->memory, 0, SEGMENT_HEADER_SIZE);
+		store_u32(old->memory + SEGMENT_AT_EMPTIED, segment_mark_of(old->id));
+	}
 	segment_put_header(old->memory, id, old->size);
 	if (!old->is_mapped &&
 	    file_pwrite(old->file, old->memory, SEGMENT_HEADER_SIZE, 0, err) != 0)
@@ -195,11 +214,14 @@ segment_abandon(struct segment *segment)
 void
 segment_empty(struct segment *segment)
 {
-	store_u32(segment->memory + SEGMENT_AT_EMPTIED, segment_mark_of(segment->id));
+	uint8_t mark[4];
+
+	store_u32(mark, segment_mark_of(segment->id));
+	if (segment->memory != NULL)
+		memcpy(segment->memory + SEGMENT_AT_EMPTIED, mark, sizeof(mark));
 	/* Only a saving for the next replay: what is in it may be applied once more. */
 	if (!segment->is_mapped)
-		(void)file_pwrite(segment->file, segment->memory + SEGMENT_AT_EMPTIED, 4,
-		    SEGMENT_AT_EMPTIED, NULL);
+		(void)file_pwrite(segment->file, mark, sizeof(mark), SEGMENT_AT_EMPTIED, NULL);
 }
 
 bool
@@ -318,13 +340,28 @@ segment_seal(struct segment *segment)
 		atomic_compare_exchange_strong(&segment->end, &expected, (unsigned)at);
 }
 
+/*
+ * All of a segment that is full or sealed has been synced: nobody writes into it any more. It may wait long
+ * for the flush of its tables, and needs no memory for that.
+ */
+static void
+segment_drop_memory(struct segment *segment)
+{
+	if (segment->is_mapped || segment->synced != atomic_load(&segment->end))
+		return;
+	free(segment->memory);
+	segment->memory = NULL;
+}
+
 int
 segment_sync(struct segment *segment, struct error *err)
 {
 	uint32_t target = segment->sync_target;
 
-	if (target <= segment->synced)
+	if (target <= segment->synced) {
+		segment_drop_memory(segment);
 		return 0;
+	}
 	if (!segment->is_mapped &&
 	    file_pwrite(segment->file, segment->memory + segment->synced, target - segment->synced,
 		segment->synced, err) != 0)
@@ -334,8 +371,11 @@ segment_sync(struct segment *segment, struct error *err)
 	segment->synced = target;
 	/* Only a hint for replay, so it may travel with the next sync. */
 	segment_put_synced(segment->memory, target);
-	if (!segment->is_mapped)
-		return file_pwrite(segment->file, segment->memory, SEGMENT_HEADER_SIZE, 0, err);
+	if (segment->is_mapped)
+		return 0;
+	if (file_pwrite(segment->file, segment->memory, SEGMENT_HEADER_SIZE, 0, err) != 0)
+		return -1;
+	segment_drop_memory(segment);
 	return 0;
 }
 

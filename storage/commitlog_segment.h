@@ -33,7 +33,7 @@ struct segment {
 	char *path; /* owned */
 	struct file *file; /* owned */
 	uint32_t size;
-	uint8_t *memory; /* the mapping, or a heap copy where files cannot be mapped; owned */
+	uint8_t *memory; /* the mapping, or a heap copy until all is synced; owned */
 	bool is_mapped;
 	uint32_t slot_count;
 	struct segment_slot *slots; /* owned */
