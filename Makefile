@@ -243,10 +243,13 @@ install: all
 	@# A configuration that the operator has edited stays.
 	@for file in etc/helenus.yaml etc/cassandra-rackdc.properties; do \
 		to=$(DESTDIR)$(sysconfdir)/helenus/$${file##*/}; \
-		test ! -e $$file || test -e $$to || $(INSTALL) -m 644 $$file $$to; done
+		test ! -e $$file || test -e $$to || { $(INSTALL) -m 644 $$file $$to && \
+		sed -i 's|^# \(data_directory:\)|\1|' $$to; }; done
 	@test ! -e etc/helenus.service || { $(INSTALL) -d $(DESTDIR)$(systemddir) && \
 		sed -e 's|@sbindir@|$(sbindir)|g' -e 's|@sysconfdir@|$(sysconfdir)|g' etc/helenus.service \
 		> $(DESTDIR)$(systemddir)/helenus.service; }
+	@# The user that the unit names: systemd-sysusers makes it.
+	$(INSTALL) -D -m 644 etc/helenus.sysusers $(DESTDIR)$(prefix)/lib/sysusers.d/helenus.conf
 	@for file in $(wildcard etc/completions/*.bash); do name=$${file##*/}; \
 		$(INSTALL) -D -m 644 $$file $(DESTDIR)$(datadir)/bash-completion/completions/$${name%.bash}; done
 	@for file in $(wildcard etc/completions/_*); do \

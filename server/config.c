@@ -590,6 +590,8 @@ config_set_option(struct config *config, const char *option, struct error *err)
 		return error_set(err, ERROR_CONFIG, "-D %s: write -D key=value", option);
 	key = xstrndup(option, (size_t)(equals - option));
 	rc = config_set(config, key, equals + 1, err);
+	if (rc == 0 && strcmp(key, "data_directory") == 0)
+		config_forget_directories(config);
 	free(key);
 	return rc;
 }

@@ -78,7 +78,7 @@ int config_read_text(struct config *config, const char *name, struct slice text,
 /* One key=value of the command line. value is what could stand in the file: a list in flow style or
  * separated by commas; `[]`, `null`. An unknown key is ERROR_CONFIG here. */
 int config_set(struct config *config, const char *key, const char *value, struct error *err);
-/* As config_set() for "key=value". */
+/* As config_set() for "key=value". data_directory=DIR puts all directories below DIR, whatever was said before. */
 int config_set_option(struct config *config, const char *option, struct error *err);
 
 /*

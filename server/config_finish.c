@@ -161,12 +161,9 @@ config_finish_directories(struct config *config)
 	config_default_directory(&config->cdc_raw_directory, root, "cdc_raw");
 }
 
-/* -D data_directory on the command line puts everything below it, whatever the file said. */
-static void
-config_override_directories(struct config *config)
+void
+config_forget_directories(struct config *config)
 {
-	if (config->data_directory == NULL)
-		return;
 	for (size_t i = 0; i < config->data_file_directories.count; i++)
 		free(config->data_file_directories.items[i]);
 	config->data_file_directories.count = 0;
@@ -389,7 +386,6 @@ config_finish(struct config *config, struct error *err)
 {
 	config->cores = config_count_cores(config);
 	config->memory_bytes = config_heap_bytes();
-	config_override_directories(config);
 	config_finish_directories(config);
 	config_finish_sizes(config);
 	config_finish_place(config);

@@ -50,5 +50,7 @@ void config_add_extra(struct config *config, const char *name, const char *value
 
 /* Replace an owned string. */
 void config_assign(char **field, const char *value);
+/* Directories that were named so far are those below data_directory again (config_finish.c). */
+void config_forget_directories(struct config *config);
 
 #endif

@@ -202,6 +202,16 @@ START_TEST(test_options_of_the_command_line_win)
 }
 END_TEST
 
+START_TEST(test_data_directory_of_the_file_is_for_what_is_not_named)
+{
+	ck_assert_int_eq(read_text("data_directory: /data\ncommitlog_directory: /log\n"), 0);
+	ck_assert_int_eq(config_finish(&config, &err), 0);
+	ck_assert_str_eq(config.data_file_directories.items[0], "/data/data");
+	ck_assert_str_eq(config.hints_directory, "/data/hints");
+	ck_assert_str_eq(config.commitlog_directory, "/log");
+}
+END_TEST
+
 struct seen {
 	int count;
 	const char *want;
@@ -283,6 +293,7 @@ main(void)
 	tcase_add_test(tests, test_wrong_values_name_file_line_key_and_what_would_be_right);
 	tcase_add_test(tests, test_what_does_not_go_together_is_refused);
 	tcase_add_test(tests, test_options_of_the_command_line_win);
+	tcase_add_test(tests, test_data_directory_of_the_file_is_for_what_is_not_named);
 	tcase_add_test(tests, test_settings_show_every_key_and_hide_secrets);
 	tcase_add_test(tests, test_an_empty_file_is_all_defaults);
 	tcase_add_test(tests, test_deep_and_endless_files_are_refused);
