@@ -233,7 +233,7 @@ check_everything(struct model *model, struct sstable *sstable)
 		}
 		check_scan(model, sstable, &range, 0, "part of the range");
 	}
-	check_random_slices(model, sstable, 200);
+	check_random_slices(model, sstable, 80);
 }
 
 START_TEST(test_random_partitions_come_back)
