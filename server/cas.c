@@ -510,6 +510,15 @@ cas_write(struct cas *cas, struct error *err)
 	return 0;
 }
 
+/* Of the row itself: those of static columns belong to the static row. */
+static bool
+cas_has_conditions(const struct cas *cas, uint32_t index)
+{
+	const struct modification_plan *plan = cas->modifications[index].plan;
+
+	return cas->rows[index].is_static ? plan->condition_count > 0 : plan->has_regular_condition;
+}
+
 /* IF EXISTS and IF NOT EXISTS of one row contradict each other (CQL3CasRequest). */
 static int
 cas_check_rows(const struct cas *cas, struct error *err)
@@ -526,8 +535,12 @@ cas_check_rows(const struct cas *cas, struct error *err)
 				    "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the "
 				    "same "
 				    "row");
-			if ((a->if_not_exists && cas->modifications[j].plan->condition_count > 0) ||
-			    (b->if_not_exists && cas->modifications[i].plan->condition_count > 0))
+			/* The earlier one is b. */
+			if ((a->if_not_exists || a->if_exists) && cas_has_conditions(cas, j))
+				return error_set(err, ERROR_INVALID,
+				    "Cannot mix IF conditions and IF %sEXISTS for the same row",
+				    a->if_not_exists ? "NOT " : "");
+			if ((b->if_not_exists || b->if_exists) && cas_has_conditions(cas, i))
 				return error_set(err, ERROR_INVALID,
 				    "Cannot mix IF conditions and IF NOT EXISTS for the same row");
 		}

@@ -210,6 +210,9 @@ execution_bind_values(struct execution *execution, const struct bound_values *va
 			    execution->message != NULL &&
 				    execution->message->opcode == OPCODE_EXECUTE
 				? "there were %u markers(?) in CQL but %u bound variables"
+				: execution->message != NULL &&
+				    execution->message->opcode == OPCODE_BATCH
+				? "There were %u markers(?) in CQL but %u bound variables"
 				: "Invalid amount of bind variables",
 			    marker_count, values->count);
 		return 0;
@@ -421,9 +424,6 @@ execution_check_read_consistency(const struct execution *execution, struct error
 	if (execution->options->consistency == CONSISTENCY_ANY)
 		return error_set(
 		    err, ERROR_INVALID, "ANY ConsistencyLevel is only supported for writes");
-	if (execution->options->consistency == CONSISTENCY_EACH_QUORUM)
-		return error_set(err, ERROR_INVALID,
-		    "EACH_QUORUM ConsistencyLevel is only supported for writes");
 	return 0;
 }
 

@@ -480,6 +480,23 @@ restriction_check_arity(struct restriction_builder *builder, const struct ast_re
 	return 0;
 }
 
+/* Markers in (c, d) > (?, ?) are told as those of the columns. */
+static void
+restriction_name_markers(struct restriction_builder *builder, const struct ast_term *raw,
+    const struct restriction *restriction)
+{
+	struct preparation *preparation = builder->preparation;
+
+	if (raw == NULL || raw->kind != AST_TERM_TUPLE)
+		return;
+	for (size_t i = 0; i < raw->terms.count && i < restriction->column_count; i++) {
+		if (raw->terms.items[i]->kind == AST_TERM_MARKER &&
+		    preparation->statement->markers[raw->terms.items[i]->marker].name.text == NULL)
+			preparation->markers[raw->terms.items[i]->marker].name =
+			    restriction->columns[i]->name;
+	}
+}
+
 static int
 restriction_add_tuple(
     struct restriction_builder *builder, const struct ast_relation *relation, struct error *err)
@@ -546,6 +563,9 @@ restriction_add_tuple(
 		return restriction_no_memory(err);
 	if (restriction_prepare_operand(builder, relation, &receiver, restriction, err) != 0)
 		return -1;
+	restriction_name_markers(builder, relation->value, restriction);
+	for (size_t i = 0; relation->operator== AST_IN && i<relation->in_values.count; i++)
+		restriction_name_markers(builder, relation->in_values.items[i], restriction);
 	for (uint32_t i = 0; i < count; i++) {
 		struct restriction **slot = restriction_slot(builder, restriction->columns[i]);
 
@@ -896,10 +916,18 @@ restrictions_key_markers(
 	for (uint32_t i = 0; i < count; i++) {
 		const struct restriction *restriction = restrictions->partition[i];
 
-		if (restriction == NULL || restriction->kind != RESTRICTION_EQ ||
-		    restriction->value->kind != TERM_MARKER)
+		const struct term *value = restriction == NULL ? NULL : restriction->value;
+
+		/* Of several values for one column the last marker is told. */
+		if (restriction != NULL && restriction->kind == RESTRICTION_IN) {
+			for (uint32_t n = 0; n < restriction->in_count; n++) {
+				if (restriction->in_values[n]->kind == TERM_MARKER)
+					value = restriction->in_values[n];
+			}
+		}
+		if (value == NULL || value->kind != TERM_MARKER)
 			return 0;
-		markers[i] = (uint16_t)restriction->value->marker;
+		markers[i] = (uint16_t)value->marker;
 	}
 	*out = markers;
 	return count;
