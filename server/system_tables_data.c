@@ -325,6 +325,9 @@ const struct system_table_definition system_table_definitions[] = {
 	"text, x8_version int, x9 text, x9_version int, x_11_padding text, "
 	"x_11_padding_version int, PRIMARY KEY (address, port)",
 	"comment = 'lists the gossip information for the cluster'"},
+    /* Ours: what Cassandra's tables have no place for. */
+    {"system_views", "helenus", "key text PRIMARY KEY, helenus_version text, release_version text",
+	"comment = 'the server behind the version that system.local shows'"},
     {"system_views", "internode_inbound",
 	"address inet, port int, dc text, rack text, corrupt_frames_recovered "
 	"bigint, corrupt_frames_unrecovered bigint, error_bytes bigint, error_count "

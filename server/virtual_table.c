@@ -74,6 +74,17 @@ virtual_add_setting(void *argument, const char *name, const char *value)
 }
 
 static void
+virtual_fill_helenus(struct executor *executor, struct virtual_rows *rows)
+{
+	(void)executor;
+	virtual_row_begin(rows);
+	virtual_set_text(rows, "key", "local");
+	virtual_set_text(rows, "helenus_version", PACKAGE_VERSION);
+	virtual_set_text(rows, "release_version", NODE_RELEASE_VERSION);
+	virtual_row_end(rows);
+}
+
+static void
 virtual_fill_settings(struct executor *executor, struct virtual_rows *rows)
 {
 	config_each_setting(executor->config, virtual_add_setting, rows);
@@ -381,6 +392,7 @@ static const struct {
     {"system_views", "coordinator_write_latency", virtual_fill_write_latency},
     {"system_views", "cql_metrics", virtual_fill_cql_metrics},
     {"system_views", "disk_usage", virtual_fill_disk_usage},
+    {"system_views", "helenus", virtual_fill_helenus},
     {"system_views", "local_read_latency", virtual_fill_read_latency},
     {"system_views", "local_scan_latency", virtual_fill_scan_latency},
     {"system_views", "local_write_latency", virtual_fill_write_latency},

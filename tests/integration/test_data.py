@@ -113,6 +113,9 @@ def test_virtual_tables_tell_of_the_node(server, session):
     assert {row.name for row in session.execute("SELECT * FROM system_views.caches")} >= {"keys", "counters", "rows"}
     views = session.execute("SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = 'system_views'")
     assert "sstable_tasks" in {row.table_name for row in views}
+    own = session.execute("SELECT helenus_version, release_version FROM system_views.helenus").one()
+    local = session.execute("SELECT release_version FROM system.local").one()
+    assert own.helenus_version and own.release_version == local.release_version
 
 
 def test_a_logged_batch_is_whole_after_a_crash(own_server):
