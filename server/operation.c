@@ -47,6 +47,16 @@ operation_text(struct preparation *preparation, const struct ast_assignment *ass
 	return text != NULL ? text : "?";
 }
 
+/* Cassandra's refusal of an operation that the column's type does not have. */
+static int
+operation_refuse(struct preparation *preparation, const struct ast_assignment *assignment,
+    const char *what, const struct column_metadata *column, struct error *err)
+{
+	return error_set(err, ERROR_INVALID, "Invalid operation (%s) for %s column %.*s",
+	    operation_text(preparation, assignment), what, (int)column->name.size,
+	    column->name.data);
+}
+
 int
 operation_prepare_set(struct preparation *preparation, const struct column_metadata *column,
     const struct ast_term *value, struct operation *out, struct error *err)
@@ -76,19 +86,11 @@ operation_prepare_sum(struct preparation *preparation, const struct ast_assignme
 		return term_prepare(preparation, assignment->value, &receiver, &out->value, err);
 	}
 	if (type_is_tuple(type))
-		return error_set(err, ERROR_INVALID, "Invalid operation (%s) for tuple column %.*s",
-		    operation_text(preparation, assignment), (int)column->name.size,
-		    column->name.data);
+		return operation_refuse(preparation, assignment, "tuple", column, err);
 	if (!type_is_collection(type))
-		return error_set(err, ERROR_INVALID,
-		    "Invalid operation (%s) for non counter column %.*s",
-		    operation_text(preparation, assignment), (int)column->name.size,
-		    column->name.data);
+		return operation_refuse(preparation, assignment, "non counter", column, err);
 	if (!type->is_multi_cell)
-		return error_set(err, ERROR_INVALID,
-		    "Invalid operation (%s) for frozen collection column %.*s",
-		    operation_text(preparation, assignment), (int)column->name.size,
-		    column->name.data);
+		return operation_refuse(preparation, assignment, "frozen collection", column, err);
 	if (type->kind == TYPE_LIST)
 		out->kind = is_add ? OPERATION_APPEND : OPERATION_DISCARD;
 	else
@@ -122,15 +124,9 @@ operation_prepare_prepend(struct preparation *preparation, const struct ast_assi
 	struct column_spec receiver = prepare_receiver(preparation->table, column);
 
 	if (column->type->kind != TYPE_LIST)
-		return error_set(err, ERROR_INVALID,
-		    "Invalid operation (%s) for non list column %.*s",
-		    operation_text(preparation, assignment), (int)column->name.size,
-		    column->name.data);
+		return operation_refuse(preparation, assignment, "non list", column, err);
 	if (!column->type->is_multi_cell)
-		return error_set(err, ERROR_INVALID,
-		    "Invalid operation (%s) for frozen list column %.*s",
-		    operation_text(preparation, assignment), (int)column->name.size,
-		    column->name.data);
+		return operation_refuse(preparation, assignment, "frozen list", column, err);
 	out->kind = OPERATION_PREPEND;
 	return term_prepare(preparation, assignment->value, &receiver, &out->value, err);
 }
@@ -144,19 +140,11 @@ operation_prepare_element(struct preparation *preparation, const struct ast_assi
 	struct column_spec key, value;
 
 	if (!type_is_collection(type))
-		return error_set(err, ERROR_INVALID,
-		    "Invalid operation (%s) for non collection column %.*s",
-		    operation_text(preparation, assignment), (int)column->name.size,
-		    column->name.data);
+		return operation_refuse(preparation, assignment, "non collection", column, err);
 	if (!type->is_multi_cell)
-		return error_set(err, ERROR_INVALID,
-		    "Invalid operation (%s) for frozen collection column %.*s",
-		    operation_text(preparation, assignment), (int)column->name.size,
-		    column->name.data);
+		return operation_refuse(preparation, assignment, "frozen collection", column, err);
 	if (type->kind == TYPE_SET)
-		return error_set(err, ERROR_INVALID, "Invalid operation (%s) for set column %.*s",
-		    operation_text(preparation, assignment), (int)column->name.size,
-		    column->name.data);
+		return operation_refuse(preparation, assignment, "set", column, err);
 	if (type->kind == TYPE_LIST) {
 		out->kind = OPERATION_SET_INDEX;
 		key =
@@ -180,15 +168,9 @@ operation_prepare_field(struct preparation *preparation, const struct ast_assign
 	int field;
 
 	if (column->type->kind != TYPE_UDT)
-		return error_set(err, ERROR_INVALID,
-		    "Invalid operation (%s) for non-UDT column %.*s",
-		    operation_text(preparation, assignment), (int)column->name.size,
-		    column->name.data);
+		return operation_refuse(preparation, assignment, "non-UDT", column, err);
 	if (!column->type->is_multi_cell)
-		return error_set(err, ERROR_INVALID,
-		    "Invalid operation (%s) for frozen UDT column %.*s",
-		    operation_text(preparation, assignment), (int)column->name.size,
-		    column->name.data);
+		return operation_refuse(preparation, assignment, "frozen UDT", column, err);
 	field = type_field_index(column->type, ast_slice(assignment->field.text));
 	if (field < 0)
 		return error_set(err, ERROR_INVALID,

@@ -633,12 +633,27 @@ store_replay_local(struct store *store, struct error *err)
 	return store_replay_pass(store, REPLAY_LOCAL, &unknown_tables, err);
 }
 
+/* All tables at once, and wait: what the log alone held is in SSTables then. */
+static int
+store_flush_all(struct store *store, struct error *err)
+{
+	uint32_t count;
+	struct table_store **tables = store_tables(store, &count);
+	int rc = 0;
+
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		if (table_store_has_unflushed(tables[i]))
+			rc = table_flush_begin(tables[i], err);
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		rc = table_flush_wait(tables[i], err);
+	free(tables);
+	return rc;
+}
+
 int
 store_replay(struct store *store, struct error *err)
 {
-	struct table_store **tables;
 	uint64_t unknown_tables;
-	uint32_t count;
 	int rc;
 
 	rc = store_replay_pass(
@@ -649,13 +664,7 @@ store_replay(struct store *store, struct error *err)
 		log_info("Replay: %" PRIu64 " changes of tables that were dropped left out",
 		    unknown_tables);
 	/* The replayed data has no place in the new log: it must be on disk before the old files go. */
-	tables = store_tables(store, &count);
-	for (uint32_t i = 0; i < count && rc == 0; i++)
-		if (table_store_has_unflushed(tables[i]))
-			rc = table_flush_begin(tables[i], err);
-	for (uint32_t i = 0; i < count && rc == 0; i++)
-		rc = table_flush_wait(tables[i], err);
-	free(tables);
+	rc = store_flush_all(store, err);
 	if (rc == 0)
 		rc = commitlog_replayed(store->commitlog, err);
 	if (rc == 0)
@@ -801,20 +810,12 @@ store_sync(struct store *store, struct error *err)
 int
 store_drain(struct store *store, struct error *err)
 {
-	struct table_store **tables;
-	uint32_t count;
-	int rc = 0;
+	int rc;
 
 	/* Their outputs would come too late to matter, and a throttled one may take hours. */
 	store_end_compactions(store);
 	atomic_store(&store->state, STORE_DRAINED);
-	tables = store_tables(store, &count);
-	for (uint32_t i = 0; i < count && rc == 0; i++)
-		if (table_store_has_unflushed(tables[i]))
-			rc = table_flush_begin(tables[i], err);
-	for (uint32_t i = 0; i < count && rc == 0; i++)
-		rc = table_flush_wait(tables[i], err);
-	free(tables);
+	rc = store_flush_all(store, err);
 	if (rc == 0)
 		rc = commitlog_sync(store->commitlog, err);
 	return rc;
