@@ -68,7 +68,6 @@ enum compaction_strategy {
 	COMPACTION_SIZE_TIERED,
 	COMPACTION_LEVELED,
 	COMPACTION_TIME_WINDOW,
-	COMPACTION_UNIFIED,
 	COMPACTION_DATE_TIERED, /* removed from Cassandra: refused */
 };
 

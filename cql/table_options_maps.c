@@ -231,12 +231,10 @@ enum {
 	OF_SIZE_TIERED = 1 << COMPACTION_SIZE_TIERED,
 	OF_LEVELED = 1 << COMPACTION_LEVELED,
 	OF_TIME_WINDOW = 1 << COMPACTION_TIME_WINDOW,
-	OF_UNIFIED = 1 << COMPACTION_UNIFIED,
 	OF_DATE_TIERED = 1 << COMPACTION_DATE_TIERED,
 	OF_TIERED = OF_SIZE_TIERED | OF_LEVELED | OF_TIME_WINDOW,
 	OF_WINDOWED = OF_TIME_WINDOW | OF_DATE_TIERED,
-	OF_ALL = OF_TIERED | OF_UNIFIED | OF_DATE_TIERED,
-	OF_CLASSIC = OF_TIERED | OF_DATE_TIERED,
+	OF_ALL = OF_TIERED | OF_DATE_TIERED,
 };
 
 struct sub_option {
@@ -254,7 +252,6 @@ static const struct sub_option compaction_sub_options[] = {
     {"log_all", SUB_LOG_ALL, OF_ALL},
     {"provide_overlapping_tombstones", SUB_OVERLAPPING, OF_ALL},
     {"min_sstable_size", SUB_NOT_NEGATIVE, OF_TIERED},
-    {"min_sstable_size", SUB_ANY, OF_UNIFIED},
     {"bucket_low", SUB_NUMBER, OF_TIERED},
     {"bucket_high", SUB_NUMBER, OF_TIERED},
     {"sstable_size_in_mb", SUB_POSITIVE, OF_LEVELED},
@@ -263,24 +260,17 @@ static const struct sub_option compaction_sub_options[] = {
     {"compaction_window_unit", SUB_WINDOW_UNIT, OF_TIME_WINDOW},
     {"compaction_window_size", SUB_WINDOW_SIZE, OF_TIME_WINDOW},
     {"timestamp_resolution", SUB_RESOLUTION, OF_WINDOWED},
-    {"expired_sstable_check_frequency_seconds", SUB_NOT_NEGATIVE, OF_TIME_WINDOW | OF_UNIFIED},
-    {"unsafe_aggressive_sstable_expiration", SUB_UNSAFE, OF_TIME_WINDOW | OF_UNIFIED},
+    {"expired_sstable_check_frequency_seconds", SUB_NOT_NEGATIVE, OF_TIME_WINDOW},
+    {"unsafe_aggressive_sstable_expiration", SUB_UNSAFE, OF_TIME_WINDOW},
     {"base_time_seconds", SUB_POSITIVE, OF_DATE_TIERED},
     {"max_sstable_age_days", SUB_NUMBER, OF_DATE_TIERED},
     {"max_window_size_seconds", SUB_POSITIVE, OF_DATE_TIERED},
-    {"scaling_parameters", SUB_ANY, OF_UNIFIED},
-    {"target_sstable_size", SUB_ANY, OF_UNIFIED},
-    {"base_shard_count", SUB_POSITIVE, OF_UNIFIED},
-    {"sstable_growth", SUB_NUMBER, OF_UNIFIED},
-    {"overlap_inclusion_method", SUB_ANY, OF_UNIFIED},
-    {"parallelize_output_shards", SUB_BOOLEAN, OF_UNIFIED},
 };
 
 static const char *const compaction_classes[] = {
     [COMPACTION_SIZE_TIERED] = "SizeTieredCompactionStrategy",
     [COMPACTION_LEVELED] = "LeveledCompactionStrategy",
     [COMPACTION_TIME_WINDOW] = "TimeWindowCompactionStrategy",
-    [COMPACTION_UNIFIED] = "UnifiedCompactionStrategy",
     [COMPACTION_DATE_TIERED] = "DateTieredCompactionStrategy",
 };
 
@@ -546,8 +536,7 @@ compaction_check(const struct option_map *map, enum compaction_strategy strategy
 				return -1;
 			continue;
 		}
-		if (options_is_in(key, common) &&
-		    (strategy != COMPACTION_UNIFIED || !option_is_word(key, "min_threshold")))
+		if (options_is_in(key, common))
 			continue;
 		snprintf(unknown + used, sizeof(unknown) - used, "%s%.*s", used > 0 ? ", " : "",
 		    TEXT_ARGS(key));
@@ -590,14 +579,12 @@ table_options_parse_compaction(struct table_options *options, const struct optio
 	    slice_of_string(arena_printf(
 		arena, COMPACTION_PACKAGE "%s", compaction_classes[options->strategy])),
 	    arena);
-	if (options->strategy != COMPACTION_UNIFIED) {
-		snprintf(text, sizeof(text), "%d", options->min_threshold);
-		option_map_put(&options->compaction, slice_of_string("min_threshold"),
-		    options_text(arena, text), arena);
-		snprintf(text, sizeof(text), "%d", options->max_threshold);
-		option_map_put(&options->compaction, slice_of_string("max_threshold"),
-		    options_text(arena, text), arena);
-	}
+	snprintf(text, sizeof(text), "%d", options->min_threshold);
+	option_map_put(&options->compaction, slice_of_string("min_threshold"),
+	    options_text(arena, text), arena);
+	snprintf(text, sizeof(text), "%d", options->max_threshold);
+	option_map_put(&options->compaction, slice_of_string("max_threshold"),
+	    options_text(arena, text), arena);
 	option_map_sort(&options->compaction);
 	return 0;
 }

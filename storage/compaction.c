@@ -125,6 +125,7 @@ compaction_pick_locked(
 		compaction_pick_time_window(metadata, candidates, count, now, out);
 		break;
 	default:
+		/* DateTieredCompactionStrategy too, which 4.1 still takes and 5.0 has removed. */
 		compaction_pick_size_tiered(metadata, candidates, count, now, out);
 		break;
 	}
