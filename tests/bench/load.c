@@ -505,7 +505,7 @@ static void
 load_options(struct load *load, int argc, char **argv)
 {
 	static const char *const modes[] = {"schema", "write", "read", "mixed", "scan"};
-	char *colon;
+	char *colon = NULL;
 	int option;
 
 	if (argc < 3 || (colon = strrchr(argv[1], ':')) == NULL)
