@@ -213,6 +213,13 @@ function_check_only(const struct function *function, const struct function_argum
 	return 0;
 }
 
+/* What an operator stands for: written by nobody, and told with its keyspace. */
+static bool
+function_is_internal(const struct function *function)
+{
+	return function->name[0] == '_' || strncmp(function->name, "castAs", 6) == 0;
+}
+
 static int
 function_no_memory(struct error *err)
 {
@@ -243,8 +250,9 @@ function_pick(struct function_list *list, const struct function_argument *argume
 	}
 	if (fitting.count == 0)
 		return error_set(err, ERROR_INVALID,
-		    "Invalid call to function system.%s, none of its type signatures match (known "
+		    "Invalid call to function %s%s, none of its type signatures match (known "
 		    "type signatures: %s)",
+		    function_is_internal(list->functions[0]) ? "system." : "",
 		    list->functions[0]->name, function_signatures(list));
 	return error_set(err, ERROR_INVALID,
 	    "Ambiguous call to function system.%s (can be matched by following signatures: %s): "

@@ -475,7 +475,7 @@ describe_answer(struct describe *describe, struct error *err)
 
 	if (describe_resume(describe, &first, err) != 0)
 		return -1;
-	if (page > 0 && first < last && last - first > (uint32_t)page) {
+	if (page > 0 && first < last && last - first >= (uint32_t)page) {
 		last = first + (uint32_t)page;
 		memcpy(state, describe->schema->version.bytes, 16);
 		store_u32(state + 16, last);

@@ -325,7 +325,7 @@ table_create(struct schema_transformation *transformation, struct error *err)
 		return error_set(err, ERROR_INVALID, "Keyspace '%.*s' doesn't exist",
 		    (int)transformation->name.size, (const char *)transformation->name.data);
 	if (schema_is_replicated_system_keyspace(transformation->name))
-		return error_set(err, ERROR_UNAUTHORIZED, "Cannot CREATE <keyspace %.*s>",
+		return error_set(err, ERROR_UNAUTHORIZED, "Cannot CREATE <all tables in %.*s>",
 		    (int)transformation->name.size, (const char *)transformation->name.data);
 	if (keyspace_table(keyspace, name) != NULL) {
 		if (create->if_not_exists) {
@@ -380,7 +380,7 @@ table_drop(struct schema_transformation *transformation, struct error *err)
 		return -1;
 	if (transformation->before != NULL)
 		table = keyspace_table(transformation->before, name);
-	if (table == NULL) {
+	if (table == NULL && !schema_is_replicated_system_keyspace(transformation->name)) {
 		if (drop->if_exists) {
 			transformation->is_noop = true;
 			return 0;

@@ -160,10 +160,7 @@ selector_name(struct preparation *preparation, const struct ast_selector *raw,
 		buffer_put_u8(out, ']');
 		break;
 	case AST_SELECTOR_TUPLE:
-		if (raw->items.count == 1)
-			selector_name(preparation, raw->items.items[0], selection, out);
-		else
-			selector_name_group(preparation, "(", ")", raw, selection, out);
+		selector_name_group(preparation, "(", ")", raw, selection, out);
 		break;
 	case AST_SELECTOR_LIST:
 		selector_name_group(preparation, "[", "]", raw, selection, out);

@@ -8,7 +8,8 @@ with `!` say how the statements that follow are sent:
     !bind i(1), t('a'), null    prepare the next statement and execute it with these values (values.py)
     !prepare                    only prepare the next statement
     !as NAME                    the next statement's name in the table of README.md
-    !mask COLUMN...             these columns of the next result differ from run to run
+    !mask COLUMN...             these columns of the next result differ from run to run, where they
+                                are not null (COLUMN?: also in whether they are)
     !mask-text                  the next error's text differs from run to run
     !page N                     from here on: rows in a page (0: no paging)
     !timestamp N                from here on: the request's default timestamp (- ends it)
@@ -178,12 +179,14 @@ class Player:
         answer.pop("id", None)
         if step.get("mask_text"):
             answer["text"] = "*"
+        masks = step.get("mask", ())
         hidden = [at for at, column in enumerate(answer.get("columns") or [])
-                  if column[1] in step.get("mask", ())]
+                  if column[1] in masks or column[1] + "?" in masks]
         for page in answer.get("pages", []):
             for row in page:
                 for at in hidden:
-                    row[at] = None if row[at] is None else "*"
+                    is_null = row[at] is None and answer["columns"][at][1] + "?" not in masks
+                    row[at] = None if is_null else "*"
         return answer
 
     def paged(self, send, step):
