@@ -255,9 +255,10 @@ function_pick(struct function_list *list, const struct function_argument *argume
 		    function_is_internal(list->functions[0]) ? "system." : "",
 		    list->functions[0]->name, function_signatures(list));
 	return error_set(err, ERROR_INVALID,
-	    "Ambiguous call to function system.%s (can be matched by following signatures: %s): "
+	    "Ambiguous call to function %s%s (can be matched by following signatures: %s): "
 	    "use type casts to disambiguate",
-	    list->functions[0]->name, function_signatures(&fitting));
+	    function_is_internal(list->functions[0]) ? "system." : "", list->functions[0]->name,
+	    function_signatures(&fitting));
 }
 
 /* ---- token, toJson, fromJson --------------------------------------------------------------- */

@@ -183,10 +183,10 @@ call_of(const char *name, uint32_t count, struct function_argument a, struct fun
 START_TEST(test_overloads_are_chosen_as_cassandra_does)
 {
 	ck_assert_str_eq(call_of("todate", 1, typed("int"), marker, NULL),
-	    "Invalid call to function system.todate, none of its type signatures match (known type "
+	    "Invalid call to function todate, none of its type signatures match (known type "
 	    "signatures: system.todate : (timeuuid) -> date, system.todate : (timestamp) -> date)");
 	ck_assert_str_eq(call_of("todate", 1, marker, marker, NULL),
-	    "Ambiguous call to function system.todate (can be matched by following signatures: "
+	    "Ambiguous call to function todate (can be matched by following signatures: "
 	    "system.todate : (timeuuid) -> date, system.todate : (timestamp) -> date): use type "
 	    "casts to disambiguate");
 	ck_assert_str_eq(call_of("intasblob", 1, typed("text"), marker, NULL),
