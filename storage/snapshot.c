@@ -89,15 +89,21 @@ snapshot_write_schema(
 {
 	char *path = xasprintf("%s/schema.cql", folder);
 	const struct table_metadata *metadata = atomic_load(&table->metadata);
-	const struct keyspace_metadata *keyspace =
-	    schema_keyspace(store->schema, metadata->keyspace);
+	const struct keyspace_metadata *keyspace;
+	struct schema *schema;
 	struct buffer text;
 	int rc;
 
+	/* A schema change may put another one in its place meanwhile. */
+	lock_take(&store->tables_lock);
+	schema = schema_ref(store->schema);
+	lock_drop(&store->tables_lock);
+	keyspace = schema_keyspace(schema, metadata->keyspace);
 	buffer_init(&text);
 	/* A keyspace that is being dropped may be gone from the schema already: no types to print then. */
 	if (keyspace != NULL)
 		describe_table(keyspace, metadata, true, true, &text);
+	schema_unref(schema);
 	rc = buffer_check(&text, err);
 	if (rc == 0)
 		rc = files_replace(store->env->files, path, buffer_slice(&text), err);

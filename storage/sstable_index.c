@@ -224,11 +224,21 @@ sstable_range_compare(const struct token_range *range, int64_t token, struct sli
 }
 
 int
+sstable_index_check_end(struct sstable_parts *parts, int64_t seen, struct error *err)
+{
+	if (murmur3_token(parts->summary.last_key) <= seen)
+		return 0;
+	return sstable_corrupt(&parts->index, parts->index.length, err,
+	    "the file ends before the last partition of Summary.db (of the two, Summary.db may be "
+	    "deleted: it is made again)");
+}
+
+int
 sstable_index_seek(struct sstable *sstable, struct sstable_parts *parts,
     const struct token_range *range, struct arena *arena, uint64_t *position, struct error *err)
 {
 	struct sstable_cursor cursor;
-	int64_t sample;
+	int64_t sample, seen = INT64_MIN;
 	int rc = 0;
 
 	(void)sstable;
@@ -245,11 +255,16 @@ sstable_index_seek(struct sstable *sstable, struct sstable_parts *parts,
 		struct slice key;
 
 		rc = sstable_index_next(&cursor, arena, &next, &key, &entry, err);
-		if (rc <= 0 || sstable_range_compare(range, murmur3_token(key), key) >= 0)
+		if (rc <= 0)
+			break;
+		seen = murmur3_token(key);
+		if (sstable_range_compare(range, seen, key) >= 0)
 			break;
 		*position = next;
 	}
 	sstable_cursor_fini(&cursor);
+	if (rc == 0)
+		return sstable_index_check_end(parts, seen, err);
 	return rc < 0 ? -1 : 0;
 }
 

@@ -181,6 +181,10 @@ int sstable_index_next(struct sstable_cursor *cursor, struct arena *arena, uint6
 int sstable_index_find(struct sstable *sstable, struct sstable_parts *parts, int64_t token,
     struct slice key, struct arena *arena, struct index_entry *entry, uint64_t *after,
     struct error *err);
+
+/* Index.db has ended behind a partition of token `seen` (INT64_MIN: none): 0 when Summary.db knows no later one, else
+ * ERROR_CORRUPT. A file that is cut between two entries shows in no other way. */
+int sstable_index_check_end(struct sstable_parts *parts, int64_t seen, struct error *err);
 /* Position in Index.db of the first entry that is not before the start of the range. */
 int sstable_index_seek(struct sstable *sstable, struct sstable_parts *parts,
     const struct token_range *range, struct arena *arena, uint64_t *position, struct error *err);

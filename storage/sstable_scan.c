@@ -34,6 +34,7 @@ struct sstable_scan {
 	struct sstable_cursor data;
 	struct sstable_cursor index; /* by index */
 	uint64_t index_position;
+	int64_t index_token; /* by index: of the entry before */
 	uint64_t position; /* by data: of the next partition, when there is no iterator to ask */
 	atomic_ullong passed; /* relaxed: for progress only */
 	struct sstable_iterator *iterator;
@@ -90,7 +91,9 @@ sstable_scan_pass(struct sstable_scan *scan, struct error *err)
 		    &scan->index, &scan->parts->index, iterator->arena, false, false);
 		rc = sstable_index_next(&scan->index, iterator->arena, &after, &key, &entry, err);
 		sstable_cursor_fini(&scan->index);
-		if (rc < 0)
+		if (rc < 0 ||
+		    (rc == 0 &&
+			sstable_index_check_end(scan->parts, iterator->base.token, err) != 0))
 			return -1;
 		iterator->after = rc == 0 ? scan->parts->data.length : entry.data_position;
 		iterator->is_finished = true;
@@ -117,9 +120,11 @@ sstable_scan_entry(struct sstable_scan *scan, struct slice *key, int64_t *token,
 		    sstable_index_next(&scan->index, arena, &scan->index_position, key, entry, err);
 		int place;
 
-		if (rc <= 0)
-			return rc;
-		*token = murmur3_token(*key);
+		if (rc == 0)
+			return sstable_index_check_end(scan->parts, scan->index_token, err);
+		if (rc < 0)
+			return -1;
+		*token = scan->index_token = murmur3_token(*key);
 		place = sstable_range_compare(&scan->command->range, *token, *key);
 		if (place > 0)
 			return 0;
@@ -247,6 +252,9 @@ sstable_scan_seek(struct sstable_scan *scan, struct error *err)
 	if (sstable_index_seek(
 		scan->sstable, scan->parts, range, scan->arena, &scan->index_position, err) != 0)
 		return -1;
+	/* Nothing in the range: the seek has looked whether the file ends where it should. */
+	if (scan->index_position > 0 && scan->index_position >= scan->parts->index.length)
+		scan->index_token = INT64_MAX;
 	if (scan->is_by_index || scan->index_position == 0)
 		return 0;
 	position = scan->index_position;
@@ -274,6 +282,7 @@ sstable_scan(struct sstable *sstable, const struct read_command *command,
 	scan->arena = arena;
 	scan->is_transient = (flags & SSTABLE_SCAN_TRANSIENT) != 0;
 	scan->options.with_static = true;
+	scan->index_token = INT64_MIN;
 	if (table == NULL)
 		table = command != NULL ? command->table : sstable->table;
 	scan->parts = sstable_get_parts(sstable, err);
