@@ -13,6 +13,8 @@ from script import play, words
 from servers import Cassandra, Helenus
 
 TRIALS = 60
+# Errors that say that Cassandra itself failed: a random read that ends so says nothing.
+ACCIDENTS = ("0000", "1300")
 
 
 def both(servers, script, version, steps=None):
@@ -47,6 +49,8 @@ def compare_script(servers, tally, script, version):
     is_random = script.name.startswith("random_")
     for number, (step, left, right) in enumerate(zip(script.steps, ours, theirs)):
         if right is None:
+            continue
+        if is_random and right.get("code") in ACCIDENTS and left["kind"] in ("rows", "error"):
             continue
         lines = differences(left, right, with_text=not is_random)
         if lines and is_random:
