@@ -152,6 +152,22 @@ table_view_has_id(const struct table_view *view, const struct sstable_id *id)
 }
 
 /*
+ * Does the file that was found (its TOC or its Data.db, whose TOC has the path `toc`) stand for a table? At start, when the
+ * transactions that were cut off have been cleared away, Data.db does too: somebody lost the TOC, not the data.
+ */
+static bool
+table_store_is_complete(
+    const struct table_store *table, enum sstable_component component, const char *toc)
+{
+	bool has_toc = files_exists(table->store->env->files, toc);
+
+	if (component == SSTABLE_TOC || has_toc || table->is_open)
+		return component == SSTABLE_TOC && has_toc;
+	log_warn("%s is missing, its SSTable is opened all the same", toc);
+	return true;
+}
+
+/*
  * Open the complete tables of the directory (those whose TOC is there) that are not in the view yet.
  *
  * While the node runs, flushes and compactions make and delete files meanwhile, and theirs must stay away: a table
@@ -186,11 +202,13 @@ table_store_open_listed(
 		/* Also of files that are not whole: their names are taken. */
 		if (!descriptor.id.is_uuid)
 			table_store_note_generation(table, descriptor.id.generation);
-		if (component != SSTABLE_TOC || table_view_has_id(view, &descriptor.id))
+		if ((component != SSTABLE_TOC && component != SSTABLE_DATA) ||
+		    table_view_has_id(view, &descriptor.id))
 			continue;
 		base = sstable_base_path(&descriptor);
-		toc = xasprintf("%s/%s", table->directory, list->entries[i].name);
-		if (!lifecycle_is_busy(busy, base) && files_exists(store->env->files, toc)) {
+		toc = xasprintf("%s-TOC.txt", base);
+		if (!lifecycle_is_busy(busy, base) &&
+		    table_store_is_complete(table, component, toc)) {
 			rc = sstable_open(&store->sstables, &descriptor,
 			    atomic_load(&table->metadata), &opened[count], err);
 			if (rc == 0)
@@ -269,6 +287,7 @@ table_store_open(struct store *store, const struct table_metadata *metadata, uin
 	    lifecycle_recover(store->env, table->directory, err) != 0 ||
 	    table_store_open_sstables(table, &found, err) != 0)
 		goto failed;
+	table->is_open = true;
 	*out = table;
 	return 0;
 failed:
@@ -281,6 +300,15 @@ table_store_free(struct table_store *table)
 {
 	if (table == NULL)
 		return;
+	/* Those that failed and were not tried again: the log has their data. */
+	while (table->flushes != NULL) {
+		struct flush *next = table->flushes->next;
+
+		if (!table->flushes->is_done)
+			memtable_unref(table->flushes->memtable);
+		free(table->flushes);
+		table->flushes = next;
+	}
 	table_view_release(table->view);
 	table_unref(atomic_load(&table->metadata));
 	lock_fini(&table->view_lock);

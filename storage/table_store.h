@@ -68,6 +68,7 @@ struct table_store {
 	char *keyspace, *name;
 	char *directory; /* owned; .../data/<keyspace>/<table>-<id> */
 	atomic_ullong next_generation;
+	bool is_open; /* set before others see the table */
 	atomic_bool is_dropped;
 	atomic_bool is_auto_compaction_disabled;
 	atomic_bool is_directory_durable; /* its name, and its keyspace's, were synced */
