@@ -71,12 +71,56 @@ row_put_vint(uint8_t *at, uint64_t value)
 	return at + vint_encode(at, value);
 }
 
+/* The same in `size` bytes, which is what it takes; nothing behind them is touched. */
+static inline uint8_t *
+row_put_vint_exact(uint8_t *at, uint64_t value, size_t size)
+{
+	uint8_t whole[VINT_SIZE_MAX];
+
+	if (size == 1) {
+		*at = (uint8_t)value;
+	} else if (size == 2) {
+		store_u16(at, (uint16_t)(0x8000 | value));
+	} else {
+		vint_encode(whole, value);
+		memcpy(at, whole, size);
+	}
+	return at + size;
+}
+
+/* Values are short: two overlapping moves for most of them, without a call. */
 static inline uint8_t *
 row_put_bytes(uint8_t *at, struct slice bytes)
 {
-	if (bytes.size != 0)
-		memcpy(at, bytes.data, bytes.size);
-	return at + bytes.size;
+	const uint8_t *from = bytes.data;
+	size_t size = bytes.size;
+
+	if (size > 64) {
+		memcpy(at, from, size);
+	} else if (size >= 32) {
+		uint8_t head[32], tail[32];
+
+		memcpy(head, from, 32);
+		memcpy(tail, from + size - 32, 32);
+		memcpy(at, head, 32);
+		memcpy(at + size - 32, tail, 32);
+	} else if (size >= 16) {
+		uint8_t head[16], tail[16];
+
+		memcpy(head, from, 16);
+		memcpy(tail, from + size - 16, 16);
+		memcpy(at, head, 16);
+		memcpy(at + size - 16, tail, 16);
+	} else if (size >= 8) {
+		uint64_t head = load_u64(from), tail = load_u64(from + size - 8);
+
+		store_u64(at, head);
+		store_u64(at + size - 8, tail);
+	} else {
+		for (size_t i = 0; i < size; i++)
+			at[i] = from[i];
+	}
+	return at + size;
 }
 
 static inline uint8_t *
@@ -242,8 +286,41 @@ row_groups_next(struct row_groups *groups)
 	return false;
 }
 
-void
-row_summarise(const struct row_codec *codec, const struct row *row, struct row_summary *summary)
+/* The usual row: each cell is one column of the very array that the codec is over. */
+static bool
+row_summarise_plain(
+    const struct row_codec *codec, const struct row *row, struct row_summary *summary)
+{
+	const struct column_metadata *columns = row->is_static ? codec->statics : codec->regulars;
+	uint32_t count = row->is_static ? codec->static_count : codec->regular_count;
+	size_t bytes = 0;
+	uint64_t present = 0;
+
+	if (row->complex_deletion_count != 0)
+		return false;
+	for (uint32_t i = 0; i < row->cell_count; i++) {
+		const struct cell *cell = &row->cells[i];
+		uint32_t position = cell->column->position;
+
+		if (position >= count || &columns[position] != cell->column ||
+		    cell->column->is_complex)
+			return false;
+		if (position < 64)
+			present |= UINT64_C(1) << position;
+		bytes += cell->value.size;
+	}
+	summary->group_count = row->cell_count;
+	summary->present = present;
+	summary->has_complex_deletion = false;
+	summary->is_plain = true;
+	summary->size_max = bytes + row->cell_count * (size_t)(1 + 4 * VINT_SIZE_MAX);
+	summary->size_guess = bytes + row->cell_count * (size_t)2 + 4;
+	return true;
+}
+
+static void
+row_summarise_groups(
+    const struct row_codec *codec, const struct row *row, struct row_summary *summary)
 {
 	struct row_groups groups;
 
@@ -260,11 +337,21 @@ row_summarise(const struct row_codec *codec, const struct row *row, struct row_s
 			summary->size_max += 1 + 5 * VINT_SIZE_MAX + groups.first[i].path.size +
 			    groups.first[i].value.size;
 	}
+	summary->size_guess = summary->size_max / 2;
+}
+
+void
+row_summarise(const struct row_codec *codec, const struct row *row, struct row_summary *summary)
+{
+	uint32_t column_count = row->is_static ? codec->static_count : codec->regular_count;
+
+	if (!row_summarise_plain(codec, row, summary))
+		row_summarise_groups(codec, row, summary);
 	/* Flags, sizes, liveness, deletion; then the subset, at most a vint a column. */
 	summary->size_max += 2 + 8 * VINT_SIZE_MAX + VINT_SIZE_MAX;
-	if (groups.column_count >= 64)
-		summary->size_max += 3 * (size_t)groups.column_count;
-	if (!row->is_static)
+	if (column_count >= 64)
+		summary->size_max += 3 * (size_t)column_count;
+	if (!row->is_static && row->clustering_count > 0)
 		summary->size_max += clustering_size_max(row->clustering, row->clustering_count);
 }
 
@@ -336,6 +423,25 @@ row_put_cell(const struct row_codec *codec, const struct row *row,
 	return at;
 }
 
+static uint8_t *
+row_put_plain_cells(const struct row_codec *codec, const struct row *row, uint8_t *at)
+{
+	int64_t timestamp = row->liveness.timestamp;
+	const struct cell *end = row->cells + row->cell_count;
+
+	for (const struct cell *cell = row->cells; cell != end; cell++) {
+		if (cell->ttl != TTL_NONE || cell->timestamp != timestamp ||
+		    cell->local_deletion_time != LOCAL_DELETION_TIME_NONE ||
+		    timestamp == TIMESTAMP_NONE || cell->value.size == 0) {
+			at = row_put_cell(codec, row, cell->column, cell, at);
+			continue;
+		}
+		*at++ = CELL_USE_ROW_TIMESTAMP;
+		at = row_put_value(cell->column->type, at, cell->value);
+	}
+	return at;
+}
+
 /* Everything after the clustering (and the sizes). */
 static uint8_t *
 row_put_body(const struct row_codec *codec, const struct row *row,
@@ -361,6 +467,8 @@ row_put_body(const struct row_codec *codec, const struct row *row,
 		else
 			at = row_put_large_subset(codec, row, summary->group_count, at);
 	}
+	if (summary->is_plain)
+		return row->cell_count != 0 ? row_put_plain_cells(codec, row, at) : at;
 	while (row_groups_next(&groups)) {
 		const struct column_metadata *column = &groups.columns[groups.column];
 
@@ -375,19 +483,26 @@ row_put_body(const struct row_codec *codec, const struct row *row,
 	return at;
 }
 
-/* Put the sizes in front of a body that was written at `body`, with room of two vints before it
- * at `at`. */
+/* The body with its sizes in front: written where it should come to lie, and moved when its size is not
+ * about what was thought. */
 static uint8_t *
-row_put_sizes(uint8_t *at, const uint8_t *body, size_t size, uint64_t previous_size)
+row_put_sized_body(const struct row_codec *codec, const struct row *row,
+    const struct row_summary *summary, uint8_t flags, uint64_t previous_size, uint8_t *at)
 {
-	uint8_t previous[VINT_SIZE_MAX];
-	size_t previous_length = vint_encode(previous, previous_size);
+	size_t previous_length = vint_size(previous_size);
+	size_t length = vint_size(summary->size_guess + previous_length);
+	uint8_t *body = at + length + previous_length;
+	uint8_t *end = row_put_body(codec, row, summary, flags, body);
+	size_t size = (size_t)(end - body);
+	size_t real_length = vint_size(size + previous_length);
 
-	at = row_put_vint(at, size + previous_length);
-	memcpy(at, previous, previous_length);
-	at += previous_length;
-	memmove(at, body, size);
-	return at + size;
+	if (real_length != length) {
+		memmove(at + real_length + previous_length, body, size);
+		end = at + real_length + previous_length + size;
+	}
+	at = row_put_vint_exact(at, size + previous_length, real_length);
+	row_put_vint_exact(at, previous_size, previous_length);
+	return end;
 }
 
 uint8_t *
@@ -415,12 +530,8 @@ row_encode_into(const struct row_codec *codec, enum row_codec_flavor flavor, con
 		*at++ = ROW_EXTENDED_IS_STATIC;
 	else
 		at = clustering_put(codec->table, row->clustering, row->clustering_count, at);
-	if (flavor == ROW_CODEC_SSTABLE) {
-		uint8_t *body = at + 2 * VINT_SIZE_MAX;
-		uint8_t *end = row_put_body(codec, row, summary, flags, body);
-
-		return row_put_sizes(at, body, (size_t)(end - body), previous_size);
-	}
+	if (flavor == ROW_CODEC_SSTABLE)
+		return row_put_sized_body(codec, row, summary, flags, previous_size, at);
 	return row_put_body(codec, row, summary, flags, at);
 }
 
@@ -458,10 +569,12 @@ marker_encode(const struct row_codec *codec, enum row_codec_flavor flavor,
 		end = row_put_deletion(codec, end, marker->close);
 	if (bound_opens(marker->kind))
 		end = row_put_deletion(codec, end, marker->open);
-	if (flavor == ROW_CODEC_SSTABLE)
-		at = row_put_sizes(at, body, (size_t)(end - body), previous_size);
-	else
-		at = row_put_bytes(at, slice_of(body, (size_t)(end - body)));
+	if (flavor == ROW_CODEC_SSTABLE) {
+		at = row_put_vint(at, (size_t)(end - body) + vint_size(previous_size));
+		at = row_put_vint(at, previous_size);
+	}
+	memcpy(at, body, (size_t)(end - body));
+	at += end - body;
 	out->size = (size_t)(at - out->data);
 }
 

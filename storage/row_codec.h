@@ -49,7 +49,10 @@ struct row_summary {
 	uint32_t group_count; /* columns that the row has something of */
 	uint64_t present; /* bitmap of the first 64 columns */
 	bool has_complex_deletion;
+	bool
+	    is_plain; /* cells of the codec's very columns, none of them complex, and nothing else */
 	size_t size_max; /* no encoding of the row is longer */
+	size_t size_guess; /* of the body: right in most cases */
 };
 
 void

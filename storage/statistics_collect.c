@@ -106,6 +106,13 @@ statistics_collect_row(struct statistics_collector *collector, const struct row 
 
 		columns += cell->column != last;
 		last = cell->column;
+		/* Most cells were written with their row and say nothing that it did not say. */
+		if (cell->timestamp == row->liveness.timestamp && cell->ttl == row->liveness.ttl &&
+		    cell->ttl == TTL_NONE &&
+		    cell->local_deletion_time == LOCAL_DELETION_TIME_NONE &&
+		    row->liveness.local_expiration_time == LOCAL_DELETION_TIME_NONE &&
+		    row->liveness.timestamp != TIMESTAMP_NONE)
+			continue;
 		statistics_collect_timestamp(collector, cell->timestamp);
 		statistics_collect_ttl(collector, cell->ttl);
 		statistics_collect_local_deletion_time(collector, cell->local_deletion_time);
