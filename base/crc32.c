@@ -109,6 +109,38 @@ crc32_multiply(uint32_t crc, const uint8_t *at, size_t size)
 	return crc32_reduce(state);
 }
 
+/* x^(2^k) mod P, reflected; the 32nd would be the first again. */
+static const uint32_t crc32_powers[32] = {0x40000000, 0x20000000, 0x08000000, 0x00800000,
+    0x00008000, 0xedb88320, 0xb1e6b092, 0xa06a2517, 0xed627dae, 0x88d14467, 0xd7bbfe6a, 0xec447f11,
+    0x8e7ea170, 0x6427800e, 0x4d47bae0, 0x09fe548f, 0x83852d0f, 0x30362f1a, 0x7b5a9cc3, 0x31fec169,
+    0x9fec022a, 0x6c8dedc4, 0x15d6874d, 0x5fde7a4e, 0xbad90e37, 0x2e4e5eef, 0x4eaba214, 0xa8a472c0,
+    0x429a969e, 0x148d302a, 0xc40ba6d0, 0xc4e22c3c};
+
+/* a * b mod P: the product of two reflected values is one bit short, then Barrett's reduction. */
+CRC32_TARGET static uint32_t
+crc32_product(uint32_t a, uint32_t b)
+{
+	const __m128i barrett = _mm_set_epi64x(0x1f7011641, 0x1db710641);
+	const __m128i low_32 = _mm_set_epi32(0, 0, 0, -1);
+	__m128i product = _mm_slli_epi64(
+	    _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)a), _mm_cvtsi32_si128((int)b), 0x00), 1);
+	__m128i quotient = _mm_clmulepi64_si128(_mm_and_si128(product, low_32), barrett, 0x10);
+
+	quotient = _mm_clmulepi64_si128(_mm_and_si128(quotient, low_32), barrett, 0x00);
+	return (uint32_t)_mm_extract_epi32(_mm_xor_si128(product, quotient), 1);
+}
+
+/* The first CRC goes on over as many zeros as the second one's data is long. */
+CRC32_TARGET static uint32_t
+crc32_shift(uint32_t crc, size_t size)
+{
+	for (unsigned int k = 3; size != 0; k++, size >>= 1) {
+		if ((size & 1) != 0)
+			crc = crc32_product(crc32_powers[k & 31], crc);
+	}
+	return crc;
+}
+
 static int
 crc32_can_multiply(void)
 {
@@ -128,4 +160,14 @@ crc32_update(uint32_t crc, const void *data, size_t size)
 	if (size == 0)
 		return crc;
 	return (uint32_t)crc32_z(crc, data, size);
+}
+
+uint32_t
+crc32_join(uint32_t first, uint32_t second, size_t second_size)
+{
+#ifdef __x86_64__
+	if (crc32_can_multiply())
+		return crc32_shift(first, second_size) ^ second;
+#endif
+	return (uint32_t)crc32_combine(first, second, (z_off_t)second_size);
 }

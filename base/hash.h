@@ -21,6 +21,8 @@ int64_t murmur3_token(struct slice partition_key);
 
 /* zlib's CRC32 carried on from `crc` (0 to begin). */
 uint32_t crc32_update(uint32_t crc, const void *data, size_t size);
+/* The CRC of two runs of bytes, one behind the other, from the CRC of each; does not look at them. */
+uint32_t crc32_join(uint32_t first, uint32_t second, size_t second_size);
 /* Cassandra's CRC24 of segment headers: init 0x875060, polynomial 0x1974F0B, bytes of `value`
  * fed low byte first. `size` 1..8. */
 uint32_t crc24(uint64_t value, size_t size);

@@ -79,6 +79,16 @@ struct sstable_writer {
 
 /* ---- new, free -------------------------------------------------------------------------------------- */
 
+static bool
+sstable_writer_wants_all(uint32_t count, const uint64_t *wanted)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if ((wanted[i >> 6] >> (i & 63) & 1) == 0)
+			return false;
+	}
+	return true;
+}
+
 static int
 sstable_writer_columns(struct sstable_writer *writer, const struct column_metadata *columns,
     uint32_t count, const uint64_t *wanted, const struct column_metadata **out, uint32_t *out_count,
@@ -88,8 +98,8 @@ sstable_writer_columns(struct sstable_writer *writer, const struct column_metada
 
 	*out = columns;
 	*out_count = count;
-	if (wanted == NULL)
-		return 0;
+	if (wanted == NULL || sstable_writer_wants_all(count, wanted))
+		return 0; /* the table's own array: cells that point into it need no search */
 	kept = arena_calloc(&writer->arena, (size_t)count + 1, sizeof(*kept));
 	if (kept == NULL)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for %u columns", count);
@@ -309,6 +319,7 @@ sstable_writer_chunk_compressed(
 	struct buffer *out = &writer->out;
 	uint64_t offset = writer->out_flushed + out->size;
 	size_t bound = compress_bound(writer->compress.kind, writer->chunk_length);
+	uint32_t crc;
 	size_t size;
 	uint8_t *at;
 
@@ -327,10 +338,11 @@ sstable_writer_chunk_compressed(
 		while (size < writer->max_compressed_length)
 			at[size++] = 0;
 	}
-	store_u32(at + size, crc32_update(0, at, size));
-	size += COMPRESSION_CRC_SIZE;
-	writer->digest = crc32_update(writer->digest, at, size);
-	out->size += size;
+	crc = crc32_update(0, at, size);
+	store_u32(at + size, crc);
+	writer->digest =
+	    crc32_update(crc32_join(writer->digest, crc, size), at + size, COMPRESSION_CRC_SIZE);
+	out->size += size + COMPRESSION_CRC_SIZE;
 	return 0;
 }
 
@@ -341,8 +353,10 @@ sstable_writer_chunk(struct sstable_writer *writer, struct slice chunk, struct e
 		if (sstable_writer_chunk_compressed(writer, chunk, err) != 0)
 			return -1;
 	} else {
-		buffer_put_u32(&writer->crcs, crc32_update(0, chunk.data, chunk.size));
-		writer->digest = crc32_update(writer->digest, chunk.data, chunk.size);
+		uint32_t crc = crc32_update(0, chunk.data, chunk.size);
+
+		buffer_put_u32(&writer->crcs, crc);
+		writer->digest = crc32_join(writer->digest, crc, chunk.size);
 		buffer_put_slice(&writer->out, chunk);
 	}
 	writer->chunk_count++;
@@ -596,7 +610,7 @@ sstable_writer_put_item(struct sstable_writer *writer, uint64_t partition, uint6
 	struct sstable_writer_blocks *blocks = &writer->blocks;
 	uint64_t at = sstable_writer_at(writer);
 
-	if (blocks->first.size == 0) {
+	if (blocks->first.size == 0 && writer->table->clustering_count > 0) {
 		sstable_writer_put_prefix(writer, item, &blocks->first);
 		blocks->start = at;
 	}
@@ -611,7 +625,9 @@ sstable_writer_put_item(struct sstable_writer *writer, uint64_t partition, uint6
 		blocks->open = bound_opens(item->marker.kind) ? item->marker.open : DELETION_LIVE;
 	}
 	*previous = at;
-	if (sstable_writer_at(writer) - blocks->start >= writer->options.column_index_bytes)
+	/* The one row of a partition without clustering is no block of a promoted index. */
+	if (writer->table->clustering_count > 0 &&
+	    sstable_writer_at(writer) - blocks->start >= writer->options.column_index_bytes)
 		sstable_writer_close_block(writer, partition, item);
 	if (writer->data.size >= writer->chunk_length || writer->data.is_failed)
 		return sstable_writer_drain(writer, false, err);
@@ -626,14 +642,15 @@ sstable_writer_put_items(struct sstable_writer *writer, struct unfiltered_iterat
 	uint64_t previous = start;
 	struct unfiltered last;
 	int current = 0;
-	bool has_items = rc > 0;
+	bool has_items = rc > 0 && writer->table->clustering_count > 0;
 
 	if (has_items)
 		sstable_writer_collect_clustering(writer, &items[0]);
 	while (rc > 0) {
 		if (sstable_writer_put_item(writer, start, &previous, &items[current], err) != 0)
 			return -1;
-		sstable_writer_keep_last(writer, &items[current]);
+		if (has_items)
+			sstable_writer_keep_last(writer, &items[current]);
 		current = !current;
 		rc = unfiltered_iterator_next(partition, &items[current], err);
 	}

@@ -98,6 +98,27 @@ START_TEST(test_crc32_agrees_with_the_plain_algorithm)
 }
 END_TEST
 
+START_TEST(test_crc32_of_two_runs_is_joined_from_theirs)
+{
+	static uint8_t data[70000];
+	uint32_t state = 1;
+
+	for (size_t i = 0; i < sizeof(data); i++) {
+		state = state * 1664525 + 1013904223;
+		data[i] = (uint8_t)(state >> 24);
+	}
+	for (size_t size = 0; size < sizeof(data); size += 1 + size / 3) {
+		for (size_t first = 0; first < sizeof(data) - size; first += 1 + first * 2) {
+			uint32_t left = crc32_update(0, data, first);
+			uint32_t right = crc32_update(0, data + first, size);
+
+			ck_assert_uint_eq(
+			    crc32_join(left, right, size), crc32_update(0, data, first + size));
+		}
+	}
+}
+END_TEST
+
 /* The definition, one bit at a time. */
 static uint32_t
 crc24_plain(uint64_t value, size_t size)
@@ -167,6 +188,7 @@ main(void)
 	tcase_add_test(tcase, test_empty_key_has_the_least_token);
 	tcase_add_test(tcase, test_crc32_is_zlib_s_and_can_be_continued);
 	tcase_add_test(tcase, test_crc32_agrees_with_the_plain_algorithm);
+	tcase_add_test(tcase, test_crc32_of_two_runs_is_joined_from_theirs);
 	tcase_add_test(tcase, test_crc24_agrees_with_its_definition);
 	tcase_add_test(tcase, test_md5_is_md5);
 	tcase_add_test(tcase, test_hash_tells_zero_padding_apart);
