@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients and disks do to a server that did nothing to them: it goes on serving the others."""
+import glob
+import os
+import random
+import socket
+import struct
+import threading
+import time
+
+import pytest
+
+from conftest import PATIENCE
+
+KEYSPACE = "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+STARTUP = struct.pack(">H", 1) + b"\0\x0bCQL_VERSION\0\x053.0.0"
+
+
+def frame(version, opcode, body=b"", stream=0, flags=0):
+    return struct.pack(">BBhBI", version, flags, stream, opcode, len(body)) + body
+
+
+def query(text, tail=b"\0\1\0"):
+    return struct.pack(">I", len(text)) + text.encode() + tail
+
+
+def open_socket(server, version=4):
+    """A connection after STARTUP; version 0: before it."""
+    client = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+    if version:
+        client.sendall(frame(version, 1, STARTUP))
+        assert receive(client)[0] == 2
+    return client
+
+
+def receive(client):
+    """Opcode and body of the next envelope."""
+    def take(size):
+        data = b""
+        while len(data) < size:
+            more = client.recv(size - len(data))
+            assert more, "closed"
+            data += more
+        return data
+    header = take(9)
+    return header[4], take(struct.unpack(">I", header[5:])[0])
+
+
+def test_garbage_hurts_nobody_else(server, session):
+    rand = random.Random(20261130)
+    seeds = [frame(4, 7, query("SELECT * FROM system.local")), frame(4, 9, query("SELECT key FROM system.local", b"")),
+             frame(4, 10, b"\0\x10" + bytes(16) + b"\0\1\1\0\1\0\0\0\4abcd"), frame(3, 5), frame(4, 11, b"\0\1\0\x0dSCHEMA_CHANGE"),
+             frame(4, 13, b"\0\0\2\0" + query("INSERT INTO x.y (k) VALUES (?)", b"\0\1\xff\xff\xff\xff") + b"\1\0\0"),
+             frame(4, 7, query("SELECT * FROM system.local", b"\0\1\x0c\0\0\0\1\0\0\0\4abcd"))]
+    for _ in range(200):
+        client = open_socket(server, rand.choice([0, 3, 4]))
+        try:
+            for _ in range(rand.randrange(1, 6)):
+                data = bytearray(rand.choice(seeds))
+                for _ in range(rand.randrange(4)):
+                    data[rand.randrange(len(data))] = rand.choice([0, 1, 127, 128, 255, rand.randrange(256)])
+                client.sendall(data[:rand.choice([len(data), rand.randrange(len(data) + 1)])])
+        except ConnectionError:
+            pass
+        client.close()
+        assert session.execute("SELECT key FROM system.local").one().key == "local"
+    server.wait_until(lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) < 100, "closing")
+
+
+@pytest.mark.parametrize("text", [
+    "INSERT INTO k.t (k, l) VALUES (1, " + "[" * 100000 + "]" * 100000 + ")",
+    "SELECT " + "f(" * 100000 + "k" + ")" * 100000 + " FROM k.t",
+    "SELECT * FROM k.t WHERE " + "(" * 100000,
+    "CREATE TABLE k.u (k int PRIMARY KEY, v " + "frozen<list<" * 50000 + "int" + ">>" * 50000 + ")",
+    "SELECT * FROM k.t WHERE k IN (" + "?," * 65535 + "?)",
+], ids=["list", "function", "paren", "type", "markers"])
+def test_bottomless_statements_are_errors(server, text):
+    client = open_socket(server)
+    client.sendall(frame(4, 7, query(text)))
+    opcode, body = receive(client)
+    assert opcode == 0 and struct.unpack(">I", body[:4])[0] in (0x2000, 0x2200)
+    client.close()
+
+
+def test_half_requests_of_many_hold_up_nobody(server, session):
+    clients = [open_socket(server, index % 2 * 4) for index in range(300)]
+    for client in clients:
+        client.sendall(frame(4, 7, b"")[:5] + struct.pack(">I", 16 << 20) + b"x")
+    began = time.monotonic()
+    assert session.execute("SELECT key FROM system.local").one().key == "local"
+    assert time.monotonic() - began < PATIENCE / 4
+    for client in clients:
+        client.close()
+
+
+def test_refresh_beside_compactions(new_server):
+    server = new_server().start()
+    session = server.connect()
+    session.execute(KEYSPACE)
+    session.execute("CREATE TABLE k.t (k int PRIMARY KEY, v int)")
+    is_over = threading.Event()
+
+    def refresh():
+        while not is_over.is_set():
+            server.nodetool("refresh", "k", "t")
+
+    refresher = threading.Thread(target=refresh)
+    refresher.start()
+    for round_number in range(12):
+        for key in range(20):
+            session.execute(f"INSERT INTO k.t (k, v) VALUES ({key}, {round_number})")
+        server.nodetool("flush", "k", "t")
+        if round_number % 3 == 2:
+            server.nodetool("compact", "k", "t")
+        assert len(list(session.execute("SELECT * FROM k.t"))) == 20
+    is_over.set()
+    refresher.join()
+    server.nodetool("compact", "k", "t")
+    assert {row.v for row in session.execute("SELECT * FROM k.t")} == {11}
+    assert server.stop() == 0
+
+
+def test_stops_at_once_beside_a_throttled_compaction(new_server):
+    server = new_server().start()
+    session = server.connect()
+    session.execute(KEYSPACE)
+    session.execute("CREATE TABLE k.t (k int PRIMARY KEY, v blob) WITH compression = {'enabled': false}")
+    insert = session.prepare("INSERT INTO k.t (k, v) VALUES (?, ?)")
+    server.nodetool("disableautocompaction", "k", "t")
+    for half in range(2):
+        for key in range(100):
+            session.execute(insert, (half * 100 + key, os.urandom(60000)))
+        server.nodetool("flush", "k", "t")
+    server.nodetool("setcompactionthroughput", 1)
+    compact = threading.Thread(target=lambda: server.nodetool("compact", "k", "t", status=2))
+    compact.daemon = True
+    compact.start()
+    server.wait_until(lambda: "COMPACTION" in server.nodetool("compactionstats").upper().split("ID", 1)[-1],
+                      "the compaction")
+    began = time.monotonic()
+    assert server.stop() == 0
+    assert time.monotonic() - began < 10
+
+
+def test_lost_and_cut_components(new_server):
+    server = new_server().start()
+    session = server.connect()
+    session.execute(KEYSPACE)
+    for table in ("t", "u"):
+        session.execute(f"CREATE TABLE k.{table} (k int PRIMARY KEY, v int)")
+        for key in range(100):
+            session.execute(f"INSERT INTO k.{table} (k, v) VALUES ({key}, {key})")
+    assert server.stop() == 0
+    (toc,) = glob.glob(os.path.join(server.path, "data/data/k/t-*/nb-*-big-TOC.txt"))
+    (index,) = glob.glob(os.path.join(server.path, "data/data/k/u-*/nb-*-big-Index.db"))
+    os.remove(toc)
+    os.truncate(index, 0)
+    server.start()
+    session = server.connect()
+    assert "TOC.txt is missing" in server.log()
+    assert len(list(session.execute("SELECT * FROM k.t"))) == 100
+    from cassandra import ReadFailure
+    from cassandra.protocol import ServerError
+    with pytest.raises((ReadFailure, ServerError)):
+        for low in (-2**62, 0, 2**62):
+            list(session.execute(f"SELECT * FROM k.u WHERE token(k) > {low}"))
