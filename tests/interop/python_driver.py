@@ -399,7 +399,7 @@ def errors(session):
     raises(Unauthorized, session.execute, "ALTER TABLE system.local ADD x int")
     error = raises(Exception, session.execute, SimpleStatement(
         "INSERT INTO kv (k, v) VALUES ('x', 1)", consistency_level=ConsistencyLevel.SERIAL))
-    assert "SERIAL" in str(error), error
+    assert "conditional updates for serializable writes" in str(error), error
     statement = BoundStatement(session.prepare("SELECT * FROM kv WHERE k = ?"))
     error = raises(InvalidRequest, session.execute, statement)
     equal(session.execute("SELECT v FROM kv WHERE k = 'concurrent 1'").one().v, 1)
