@@ -446,7 +446,7 @@ restriction_add_token(
 		    "The token function arguments must be in the partition key order: %s",
 		    key == NULL ? "" : restriction_names(builder, key, table->partition_key_count));
 	}
-	if (relation->operator== AST_IN || relation->operator> AST_GTE)
+	if (relation->operator> AST_GTE) /* IN and the others */
 		return error_set(err, ERROR_INVALID, "%s cannot be used with the token function",
 		    ast_operator_text(relation->operator));
 	if (restriction_prepare_operand(builder, relation, &receiver, restriction, err) != 0)
