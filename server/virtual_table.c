@@ -192,10 +192,11 @@ enum virtual_per_table {
 	VIRTUAL_TOMBSTONES_PER_READ,
 };
 
+/* `count` is of all operations: of the frequent ones only some are timed. */
 static void
-virtual_set_latency(struct virtual_rows *rows, const struct histogram *us)
+virtual_set_latency(struct virtual_rows *rows, uint64_t count, const struct histogram *us)
 {
-	virtual_set_bigint(rows, "count", (int64_t)histogram_count(us));
+	virtual_set_bigint(rows, "count", (int64_t)count);
 	virtual_set_double(rows, "max_ms", (double)histogram_quantile(us, 1) / 1000);
 	virtual_set_double(rows, "p50th_ms", (double)histogram_quantile(us, 0.5) / 1000);
 	virtual_set_double(rows, "p99th_ms", (double)histogram_quantile(us, 0.99) / 1000);
@@ -227,13 +228,13 @@ virtual_fill_per_table(
 		virtual_set_text(rows, "table_name", stats.name);
 		switch (what) {
 		case VIRTUAL_READ_LATENCY:
-			virtual_set_latency(rows, stats.read_us);
+			virtual_set_latency(rows, stats.reads, stats.read_us);
 			break;
 		case VIRTUAL_SCAN_LATENCY:
-			virtual_set_latency(rows, stats.range_us);
+			virtual_set_latency(rows, stats.ranges, stats.range_us);
 			break;
 		case VIRTUAL_WRITE_LATENCY:
-			virtual_set_latency(rows, stats.write_us);
+			virtual_set_latency(rows, stats.writes, stats.write_us);
 			break;
 		case VIRTUAL_DISK_USAGE:
 			virtual_set_bigint(rows, "mebibytes", (int64_t)(stats.live_bytes >> 20));

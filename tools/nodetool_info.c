@@ -147,15 +147,18 @@ info_info(struct nodetool *tool)
 	if (nodetool_int(chunks, "capacity_bytes") > 0) {
 		int64_t requests = nodetool_int(chunks, "requests"),
 			hits = nodetool_int(chunks, "hits");
+		char rate[32] = "NaN";
+
+		if (requests > 0)
+			snprintf(rate, sizeof(rate), "%.3f", (double)hits / (double)requests);
 
 		printf("%-23s: entries %" PRId64 ", size %s, capacity %s, %" PRId64
-		       " misses, %" PRId64 " requests, %.3f recent hit rate, NaN microseconds miss "
+		       " misses, %" PRId64 " requests, %s recent hit rate, NaN microseconds miss "
 		       "latency\n",
 		    "Chunk Cache", nodetool_int(chunks, "entries"),
 		    nodetool_size((uint64_t)nodetool_int(chunks, "size_bytes")),
 		    nodetool_size((uint64_t)nodetool_int(chunks, "capacity_bytes")),
-		    requests - hits, requests,
-		    requests == 0 ? NAN : (double)hits / (double)requests);
+		    requests - hits, requests, rate);
 	}
 	printf("%-23s: %s\n", "Percent Repaired", "0.0%");
 	if (json_array_size(tokens) != 1 && nodetool_option(tool, "-T") == NULL) {

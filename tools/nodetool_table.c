@@ -36,6 +36,20 @@ table_ms(const json_t *histogram)
 	return text;
 }
 
+/* The mean of what a slice met, as Java prints doubles. */
+static const char *
+table_per_slice(const json_t *histogram)
+{
+	static char texts[2][40];
+	static unsigned next;
+	char *text = texts[next++ % 2];
+
+	if (nodetool_int(histogram, "count") == 0)
+		return "NaN";
+	snprintf(text, 40, "%.1f", nodetool_real(histogram, "mean"));
+	return text;
+}
+
 static void
 table_print_space(const json_t *table, bool is_human)
 {
@@ -115,12 +129,10 @@ table_print(const json_t *table, bool is_human)
 	    nodetool_int(table, "partition_max"));
 	printf("\t\tCompacted partition mean bytes: %" PRId64 "\n",
 	    nodetool_int(table, "partition_mean"));
-	printf("\t\tAverage live cells per slice (last five minutes): %.1f\n",
-	    nodetool_int(live, "count") == 0 ? NAN : nodetool_real(live, "mean"));
+	printf("\t\tAverage live cells per slice (last five minutes): %s\n", table_per_slice(live));
 	printf("\t\tMaximum live cells per slice (last five minutes): %" PRId64 "\n",
 	    nodetool_int(live, "max"));
-	printf("\t\tAverage tombstones per slice (last five minutes): %.1f\n",
-	    nodetool_int(dead, "count") == 0 ? NAN : nodetool_real(dead, "mean"));
+	printf("\t\tAverage tombstones per slice (last five minutes): %s\n", table_per_slice(dead));
 	printf("\t\tMaximum tombstones per slice (last five minutes): %" PRId64 "\n",
 	    nodetool_int(dead, "max"));
 	printf("\t\tDropped Mutations: 0\n\t\tDroppable tombstone ratio: %.5f\n\n",
