@@ -10,6 +10,15 @@ row_get_vint(struct reader *reader)
 	return reader_vint(reader);
 }
 
+static inline uint8_t
+row_get_u8(struct reader *reader)
+{
+	if (reader->at != reader->end && !reader->is_failed)
+		return *reader->at++;
+	reader->is_failed = true;
+	return 0;
+}
+
 static inline int64_t
 row_get_timestamp(const struct row_codec *codec, struct reader *reader)
 {
@@ -252,6 +261,24 @@ row_get_cell(struct row_decoder *decoder, const struct column_metadata *column, 
 		cell->value = row_get_value(column->type, reader);
 }
 
+/* A cell that was written with its row and has a value, as most have; false: it is another one. */
+static inline bool
+row_get_usual_cell(
+    struct row_decoder *decoder, const struct column_metadata *column, struct cell *cell)
+{
+	struct reader *reader = decoder->reader;
+
+	if (reader->at == reader->end || *reader->at != CELL_USE_ROW_TIMESTAMP)
+		return false;
+	reader->at++;
+	cell->timestamp = decoder->liveness.timestamp;
+	cell->ttl = TTL_NONE;
+	cell->local_deletion_time = LOCAL_DELETION_TIME_NONE;
+	cell->path = slice_null;
+	cell->value = row_get_value(column->type, reader);
+	return true;
+}
+
 static void
 row_skip_cell(struct row_decoder *decoder, const struct column_metadata *column)
 {
@@ -364,7 +391,8 @@ row_get_columns(struct row_decoder *decoder, const struct row_subset *subset, st
 		} else {
 			struct cell *cell = &decoder->cells[decoder->cell_count];
 
-			row_get_cell(decoder, column, cell);
+			if (!row_get_usual_cell(decoder, column, cell))
+				row_get_cell(decoder, column, cell);
 			cell->column = target;
 			if (decoder->dropped_us == NULL || cell->timestamp > decoder->dropped_us[i])
 				decoder->cell_count++;
@@ -442,7 +470,7 @@ row_decode(const struct row_codec *codec, enum row_codec_flavor flavor, struct r
     bool is_static, const uint64_t *wanted, uint8_t flags, struct arena *arena, struct row *row,
     struct error *err)
 {
-	uint8_t extended = flags & ROW_EXTENSION ? reader_u8(reader) : 0;
+	uint8_t extended = flags & ROW_EXTENSION ? row_get_u8(reader) : 0;
 	struct row_decoder decoder = {
 	    .codec = codec,
 	    .reader = reader,
@@ -485,7 +513,7 @@ static int
 marker_get_head(const struct row_codec *codec, struct reader *reader, enum bound_kind *kind,
     uint32_t *count, struct error *err)
 {
-	*kind = reader_u8(reader);
+	*kind = row_get_u8(reader);
 	*count = reader_u16(reader);
 	if (reader->is_failed)
 		return row_truncated(err);
@@ -526,7 +554,7 @@ unfiltered_decode(const struct row_codec *codec, enum row_codec_flavor flavor,
     struct reader *reader, bool is_static, const uint64_t *wanted, struct arena *arena,
     enum unfiltered_kind *kind, struct row *row, struct marker *marker, struct error *err)
 {
-	uint8_t flags = reader_u8(reader);
+	uint8_t flags = row_get_u8(reader);
 
 	if (reader->is_failed)
 		return row_truncated(err);
@@ -567,7 +595,7 @@ int
 unfiltered_skip(const struct row_codec *codec, enum row_codec_flavor flavor, struct reader *reader,
     bool is_static, enum unfiltered_kind *kind, struct error *err)
 {
-	uint8_t flags = reader_u8(reader), extended = 0;
+	uint8_t flags = row_get_u8(reader), extended = 0;
 	enum bound_kind bound;
 	uint32_t count = codec->table->clustering_count;
 
@@ -583,7 +611,7 @@ unfiltered_skip(const struct row_codec *codec, enum row_codec_flavor flavor, str
 			return -1;
 	} else {
 		if (flags & ROW_EXTENSION)
-			extended = reader_u8(reader);
+			extended = row_get_u8(reader);
 		if (row_check_flags(flags, extended, is_static, err) != 0)
 			return -1;
 	}

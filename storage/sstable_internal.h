@@ -236,8 +236,6 @@ struct sstable_iterator {
 	struct arena *arena; /* for what lives as long as the iterator */
 	struct arena *row_arenas[2]; /* for rows, in turns; both `arena` unless transient */
 	struct sstable_cursor *data; /* borrowed from a scan, or own_data */
-	struct sstable_cursor own_data;
-	struct sstable_cursor index; /* for the promoted index */
 	bool has_index_cursor;
 	const uint64_t *wanted_regulars, *wanted_statics;
 	struct index_entry entry; /* block_count 0: no promoted index, or not looked up */
@@ -266,6 +264,10 @@ struct sstable_iterator {
 	size_t item_count, item_room;
 	uint32_t block; /* the current one; those before are still to come */
 	bool has_block;
+
+	/* Not set unless they are used: a scan has neither, and opens one of us a partition. */
+	struct sstable_cursor own_data; /* when `data` points to it */
+	struct sstable_cursor index; /* for the promoted index; when has_index_cursor */
 };
 
 struct sstable_open_options {

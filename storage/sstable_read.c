@@ -35,6 +35,15 @@ sstable_get_vint(struct reader *reader)
 	return reader_vint(reader);
 }
 
+static inline uint8_t
+sstable_get_u8(struct reader *reader)
+{
+	if (reader->at != reader->end && !reader->is_failed)
+		return *reader->at++;
+	reader->is_failed = true;
+	return 0;
+}
+
 static void
 sstable_frame_values(
     struct reader *reader, const struct table_metadata *table, struct sstable_frame *frame)
@@ -67,7 +76,7 @@ sstable_frame_parse(struct slice view, const struct table_metadata *table, bool 
     struct sstable_frame *frame, struct error *err)
 {
 	struct reader reader = reader_of(view);
-	uint8_t flags = reader_u8(&reader);
+	uint8_t flags = sstable_get_u8(&reader);
 	uint64_t size;
 
 	if (reader.is_failed)
@@ -744,24 +753,25 @@ sstable_iterator_open(struct sstable_iterator *iterator, struct sstable *sstable
 
 	if (parts == NULL)
 		return -1;
-	*iterator = (struct sstable_iterator){
-	    .base = {.ops = &sstable_iterator_ops,
-		.table = binding->table,
-		.token = token,
-		.key = key,
-		.is_reversed = options->clustering != NULL && options->clustering->is_reversed,
-		.partition_deletion = DELETION_LIVE},
-	    .sstable = sstable,
-	    .binding = binding,
-	    .arena = arena,
-	    .row_arenas = {arena, arena},
-	    .data = data != NULL ? data : &iterator->own_data,
-	    .wanted_regulars = options->wanted_regulars,
-	    .wanted_statics = options->wanted_statics,
-	    .entry = *entry,
-	    .start = entry->data_position,
-	    .open = DELETION_LIVE,
-	};
+	memset(iterator, 0, offsetof(struct sstable_iterator, own_data));
+	iterator->base.ops = &sstable_iterator_ops;
+	iterator->base.table = binding->table;
+	iterator->base.token = token;
+	iterator->base.key = key;
+	iterator->base.is_reversed =
+	    options->clustering != NULL && options->clustering->is_reversed;
+	iterator->base.partition_deletion = DELETION_LIVE;
+	iterator->sstable = sstable;
+	iterator->binding = binding;
+	iterator->arena = arena;
+	iterator->row_arenas[0] = arena;
+	iterator->row_arenas[1] = arena;
+	iterator->data = data != NULL ? data : &iterator->own_data;
+	iterator->wanted_regulars = options->wanted_regulars;
+	iterator->wanted_statics = options->wanted_statics;
+	iterator->entry = *entry;
+	iterator->start = entry->data_position;
+	iterator->open = DELETION_LIVE;
 	if (data == NULL)
 		sstable_cursor_init(&iterator->own_data, &parts->data, arena, false, false);
 	if (entry->block_count > 0) {
