@@ -647,9 +647,18 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 	}
 	synced = load_u64(bytes + SEGMENT_AT_SYNCED);
 	if (load_u32(bytes + SEGMENT_AT_SYNCED_CRC) !=
-		crc32_update(0, bytes + SEGMENT_AT_SYNCED, 8) ||
-	    synced > content.size)
+	    crc32_update(0, bytes + SEGMENT_AT_SYNCED, 8))
 		synced = SEGMENT_HEADER_SIZE; /* torn while it was written: no claim about damage */
+	if (synced > content.size && !ignore_damage) {
+		rc = error_set(err, ERROR_CORRUPT,
+		    "%s: the file ends at offset %zu, what was once durable reaches to %" PRIu64
+		    ". Restore the file, or set commitlog_ignore_replay_errors to lose those "
+		    "writes",
+		    file->path, content.size, synced);
+		goto done;
+	}
+	if (synced > content.size)
+		synced = content.size;
 	rc = segment_replay_records(
 	    file, content, synced, ignore_damage, each, context, totals, err);
 done:
