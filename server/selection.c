@@ -365,6 +365,7 @@ selector_prepare_operands(struct preparation *preparation, struct ast_selector *
 	selector->function = function;
 	for (uint32_t i = 0; i < count; i++) {
 		if (prepared[i] == NULL &&
+		    /* There are `count`. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
 		    selector_prepare(preparation, raws[i], function->argument_types[i], selection,
 			&prepared[i], err) != 0)
 			return -1;

@@ -319,6 +319,8 @@ memtable_tree_insert(struct memtable_tree *tree, struct memtable_node *leaf, uin
 			memtable_node_insert(node, index, prefix, slot, separator);
 			return;
 		}
+		/* There is a spare for each full node of the path.
+		 * NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
 		right = spares->nodes[level];
 		memtable_node_split(node, right, index, prefix, slot, separator);
 		if (level == 0) {

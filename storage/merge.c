@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include "storage/merge.h"
 
 /*
@@ -201,6 +202,7 @@ merge_next(struct unfiltered_iterator *iterator, struct unfiltered *out, struct 
 			if (source->head.kind == UNFILTERED_ROW)
 				merge->versions[rows++] = &source->head.row;
 		}
+		assert(first != NULL); /* the least is some source's head */
 		if (first->kind == UNFILTERED_MARKER) {
 			if (merge_markers(merge, &first->marker, out) != 0)
 				return 1;
