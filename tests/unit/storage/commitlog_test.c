@@ -422,19 +422,22 @@ START_TEST(test_a_segment_that_was_emptied_for_reuse_is_passed_over)
 	struct commitlog_position position;
 	struct seen *seen = xzalloc(sizeof(*seen));
 	struct error err;
-	int patience = 6000;
+	int patience = 1000;
 
 	fixture_init(&fixture, COMMITLOG_SYNC_PERIODIC);
 	for (uint64_t i = 0; i < 300; i++)
 		ck_assert_int_eq(fixture_add(&fixture, i, 1000, 0, &position, &err), 0);
 	commitlog_discard(fixture.log, 0, position);
-	while (count_segments(&fixture) > 1 && patience-- > 0)
+	/* The log's thread empties the segments in its own time. Then what counts is in the active one. */
+	do {
 		usleep(10000);
-	fixture_copy_as_killed(&fixture, &copy);
-	ck_assert_msg(commitlog_replay(copy.log, seen_record, seen, &err) == 0, "%s", err.text);
-	/* Only what is in the active segment. */
+		memset(seen, 0, sizeof(*seen));
+		fixture_copy_as_killed(&fixture, &copy);
+		ck_assert_msg(
+		    commitlog_replay(copy.log, seen_record, seen, &err) == 0, "%s", err.text);
+		fixture_drop_copy(&copy);
+	} while (seen->count >= 100 && patience-- > 0);
 	ck_assert_uint_lt(seen->count, 100);
-	fixture_drop_copy(&copy);
 	fixture_fini(&fixture);
 	free(seen);
 }
