@@ -574,6 +574,25 @@ select_chunk_limit(const struct select_run *run)
 	return run->left_in_page < limit ? run->left_in_page : limit;
 }
 
+/* A long scan ends when its time is over, between two chunks and now and then
+ * where a filter drops rows; what is aggregated may take its time, as
+ * Cassandra gives each of its own pages a timeout. */
+static int
+select_check_deadline(void *argument, struct error *err)
+{
+	const struct select_run *run = argument;
+	const struct request *request = run->execution->request;
+
+	if (request == NULL || request->task.deadline_ns == 0 ||
+	    run->plan->selection.is_aggregate || run->plan->is_grouped ||
+	    env_monotonic_ns(run->execution->executor->env) < request->task.deadline_ns)
+		return 0;
+	error_set(err, ERROR_READ_TIMEOUT, "Operation timed out - received only 0 responses.");
+	err->consistency = (uint16_t)run->execution->options->consistency;
+	err->required = 1;
+	return -1;
+}
+
 static int
 select_take(struct select_run *run, struct error *err)
 {
@@ -586,6 +605,8 @@ select_take(struct select_run *run, struct error *err)
 	run->source = NULL;
 	reader.tombstone_failure_threshold =
 	    (uint32_t)run->execution->executor->config->tombstone_failure_threshold;
+	reader.check = select_check_deadline;
+	reader.check_argument = run;
 	while ((rc = live_reader_next(&reader, &live, err)) > 0) {
 		taken++;
 		run->live++;
@@ -845,23 +866,6 @@ select_failed(struct select_run *run, struct error *err)
 	return -1;
 }
 
-/* A long scan ends when its time is over, between two chunks; what is aggregated may take its time, as
- * Cassandra gives each of its own pages a timeout. */
-static int
-select_check_deadline(struct select_run *run, struct error *err)
-{
-	const struct request *request = run->execution->request;
-
-	if (request == NULL || request->task.deadline_ns == 0 ||
-	    run->plan->selection.is_aggregate || run->plan->is_grouped ||
-	    env_monotonic_ns(run->execution->executor->env) < request->task.deadline_ns)
-		return 0;
-	error_set(err, ERROR_READ_TIMEOUT, "Operation timed out - received only 0 responses.");
-	err->consistency = (uint16_t)run->execution->options->consistency;
-	err->required = 1;
-	return -1;
-}
-
 static int
 select_answer_taken(struct select_run *run, struct error *err)
 {
@@ -911,6 +915,22 @@ select_step(struct select_run *run)
 	} while (select_read(run));
 }
 
+/* The text of a statement was taken for a read of some partitions before it was parsed. */
+static void
+select_extend_deadline(struct execution *execution)
+{
+	struct request *request = execution->request;
+	const struct node *node = execution->executor->node;
+
+	if (request == NULL || request->task.deadline_ns == 0 ||
+	    request->stage != REQUEST_STAGE_SLICE || execution->plan->stage != REQUEST_STAGE_RANGE)
+		return;
+	request->task.deadline_ns +=
+	    (uint64_t)(atomic_load(&node->timeouts_ms[NODE_TIMEOUT_RANGE]) -
+		atomic_load(&node->timeouts_ms[NODE_TIMEOUT_READ])) *
+	    1000000;
+}
+
 void
 select_execute(struct execution *execution)
 {
@@ -927,6 +947,7 @@ select_execute(struct execution *execution)
 	run->execution = execution;
 	run->plan = execution->plan->select;
 	run->table = execution->plan->table;
+	select_extend_deadline(execution);
 	buffer_init(&run->last_key);
 	buffer_init(&run->last_position);
 	buffer_init(&run->group_last_key);

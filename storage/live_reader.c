@@ -7,6 +7,10 @@
  * (CQLLimits.onPartitionClose); with a filter on rows, or where paging resumes inside it, it does not.
  */
 
+enum {
+	LIVE_READER_CHECK_ROWS = 256, /* dropped between two looks at the clock */
+};
+
 void
 live_reader_init(struct live_reader *reader, const struct read_command *command,
     struct partition_iterator *source, struct arena *arena)
@@ -99,6 +103,15 @@ live_reader_fill(struct live_reader *reader, const struct row *row, struct live_
 		reader->partition_rows_left--;
 }
 
+/* A filter may let nothing pass for a long time: whoever waits may have gone. */
+static int
+live_reader_drop(struct live_reader *reader, struct error *err)
+{
+	if (++reader->dropped % LIVE_READER_CHECK_ROWS != 0 || reader->check == NULL)
+		return 0;
+	return reader->check(reader->check_argument, err);
+}
+
 /* The next row of the current partition: 1 and *out, 0 at its end (or limit), -1. */
 static int
 live_reader_next_row(struct live_reader *reader, struct live_row *out, struct error *err)
@@ -124,16 +137,16 @@ live_reader_next_row(struct live_reader *reader, struct live_row *out, struct er
 			return -1;
 		if (live_reader_count_tombstones(reader, tombstones, err) != 0)
 			return -1;
-		if (!is_live)
-			continue;
-		if (command->filter_count != 0) {
+		rc = is_live;
+		if (is_live && command->filter_count != 0)
 			rc = read_command_filter(command, reader->partition->key,
 			    reader->has_static ? &reader->static_row : NULL, &reader->row, err);
-			if (rc < 0)
-				return -1;
-			if (rc == 0)
-				continue;
-		}
+		if (rc == 0)
+			rc = live_reader_drop(reader, err);
+		if (rc < 0)
+			return -1;
+		if (rc == 0)
+			continue;
 		live_reader_fill(reader, &reader->row, out);
 		return 1;
 	}

@@ -159,6 +159,10 @@ struct live_reader {
 	uint64_t rows; /* yielded so far */
 	uint32_t tombstone_failure_threshold; /* 0: none; over it: ERROR_READ_FAILURE reason 1 */
 	struct arena scratch; /* owned; rows of a transient read that are put together here */
+	/* NULL, or asked now and then while rows are dropped: -1 ends the read with *err. */
+	int (*check)(void *argument, struct error *err);
+	void *check_argument;
+	uint32_t dropped; /* rows so far that are no results */
 };
 /* Takes ownership of source. */
 void live_reader_init(struct live_reader *reader, const struct read_command *command,

@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+from cassandra import ReadTimeout
 
 SIMPLE = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
 
@@ -233,3 +234,22 @@ def test_some_requests_are_traced_without_being_asked(server, session, table):
         row.parameters and "id = 5" in row.parameters.get("query", "")
         for row in session.execute("SELECT parameters FROM system_traces.sessions")), "a trace")
     server.nodetool("settraceprobability", 2, status=1)
+
+
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_a_scan_that_finds_nothing_ends_with_its_timeout(server, session, table, is_prepared):
+    session.execute("CREATE TABLE IF NOT EXISTS nt.wide (a int, b int, v int, PRIMARY KEY (a, b))")
+    for a in range(200):
+        rows = "".join(f"INSERT INTO nt.wide (a, b, v) VALUES ({a}, {b}, 1);" for b in range(100))
+        session.execute(f"BEGIN UNLOGGED BATCH {rows} APPLY BATCH")
+    query = "SELECT a FROM nt.wide WHERE v = -1 ALLOW FILTERING"
+    assert not list(session.execute(query))
+    if is_prepared:
+        query = session.prepare(query)
+    server.nodetool("settimeout", "range", 1)
+    try:
+        with pytest.raises(ReadTimeout):
+            session.execute(query)
+    finally:
+        server.nodetool("settimeout", "range", 10000)
+    assert not list(session.execute(query))
