@@ -621,9 +621,15 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 		goto done;
 	content = buffer_slice(&bytes_read);
 	bytes = content.data;
-	/* Killed while the file was made: it never held a record. */
-	if (content.size < SEGMENT_HEADER_SIZE)
+	/* A segment gets its name when its header is durable: a shorter one was cut. */
+	if (content.size < SEGMENT_HEADER_SIZE) {
+		if (!ignore_damage)
+			rc = error_set(err, ERROR_CORRUPT,
+			    "%s: cut to %zu bytes, less than its header. Restore the file, or set "
+			    "commitlog_ignore_replay_errors to go on without it",
+			    file->path, content.size);
 		goto done;
+	}
 	is_sound = memcmp(bytes, segment_magic, sizeof(segment_magic)) == 0 &&
 	    load_u32(bytes + SEGMENT_AT_CRC) == crc32_update(0, bytes, SEGMENT_AT_CRC);
 	if (!is_sound) {
