@@ -323,9 +323,18 @@ int
 sstable_cursor_peek(struct sstable_cursor *cursor, struct arena *arena, uint64_t position,
     size_t need, struct slice *out, struct error *err)
 {
+	const struct chunk *chunk = cursor->chunk;
 	uint64_t left;
 	size_t from;
 
+	/* The usual case: on in the current chunk. Before it `from` wraps around. */
+	if (chunk != NULL) {
+		from = (size_t)(position - chunk->offset);
+		if (from < chunk->size && chunk->size - from >= need) {
+			*out = slice_of(chunk->data + from, chunk->size - from);
+			return 0;
+		}
+	}
 	if (position >= cursor->file->length) {
 		*out = slice_empty;
 		return 0;

@@ -198,7 +198,8 @@ sstable_read_header(struct sstable_iterator *iterator, struct slice key,
 		return sstable_corrupt(file, position, err, "the file ends inside a key");
 	key_size = load_u16(view.data);
 	size = SSTABLE_KEY_HEADER + key_size + SSTABLE_DELETION_SIZE;
-	if (sstable_cursor_peek(iterator->data, iterator->arena, position, size, &view, err) != 0)
+	if (view.size < size &&
+	    sstable_cursor_peek(iterator->data, iterator->arena, position, size, &view, err) != 0)
 		return -1;
 	if (view.size < size)
 		return sstable_corrupt(file, position, err, "the file ends inside a key");
