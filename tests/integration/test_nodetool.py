@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+from cassandra.concurrent import execute_concurrent_with_args
 from cassandra import ReadTimeout
 
 SIMPLE = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
@@ -239,9 +240,10 @@ def test_some_requests_are_traced_without_being_asked(server, session, table):
 @pytest.mark.parametrize("is_prepared", [False, True])
 def test_a_scan_that_finds_nothing_ends_with_its_timeout(server, session, table, is_prepared):
     session.execute("CREATE TABLE IF NOT EXISTS nt.wide (a int, b int, v int, PRIMARY KEY (a, b))")
-    for a in range(200):
-        rows = "".join(f"INSERT INTO nt.wide (a, b, v) VALUES ({a}, {b}, 1);" for b in range(100))
-        session.execute(f"BEGIN UNLOGGED BATCH {rows} APPLY BATCH")
+    insert = session.prepare("INSERT INTO nt.wide (a, b, v) VALUES (?, ?, 1)")
+    # So many rows that no machine filters them in a millisecond.
+    execute_concurrent_with_args(
+        session, insert, [(a, b) for a in range(200) for b in range(500)], concurrency=200)
     query = "SELECT a FROM nt.wide WHERE v = -1 ALLOW FILTERING"
     assert not list(session.execute(query))
     if is_prepared:
