@@ -57,6 +57,159 @@ static const struct partition_iterator_ops store_read_ops = {
     .close = store_read_close,
 };
 
+/*
+ * Reads of one whole row (features ST-39): a table without clustering, statics, counters and multi-cell
+ * columns has one row a partition, and SSTables are asked newest first only until nothing older can matter:
+ * every wanted column, and the existence of the row, is known from a timestamp above all that is left.
+ */
+struct store_row_progress {
+	const struct read_command *command;
+	int64_t *newest; /* by regular column: highest timestamp seen */
+	int64_t live; /* highest timestamp of what makes the row exist and does not expire */
+};
+
+static bool
+store_row_is_lone(const struct table_metadata *table)
+{
+	return table->clustering_count == 0 && table->static_count == 0 &&
+	    !table_is_counter(table) && table->regular_simple_count == table->regular_count;
+}
+
+static bool
+store_row_is_settled(const struct store_row_progress *progress, int64_t newest_left)
+{
+	const uint64_t *wanted = progress->command->wanted_regulars;
+
+	if (progress->live <= newest_left)
+		return false;
+	for (uint32_t i = 0; i < progress->command->table->regular_count; i++)
+		if ((wanted == NULL || (wanted[i / 64] >> (i % 64) & 1) != 0) &&
+		    progress->newest[i] <= newest_left)
+			return false;
+	return true;
+}
+
+/* An iterator whose first item was taken already. */
+struct store_row_held {
+	struct unfiltered_iterator base;
+	struct unfiltered_iterator *source; /* owned */
+	struct unfiltered item;
+	bool has_item;
+};
+
+static int
+store_row_held_next(struct unfiltered_iterator *iterator, struct unfiltered *out, struct error *err)
+{
+	struct store_row_held *held = (struct store_row_held *)iterator;
+
+	if (!held->has_item)
+		return unfiltered_iterator_next(held->source, out, err);
+	*out = held->item;
+	held->has_item = false;
+	return 1;
+}
+
+static void
+store_row_held_close(struct unfiltered_iterator *iterator)
+{
+	unfiltered_iterator_close(((struct store_row_held *)iterator)->source);
+}
+
+static const struct unfiltered_iterator_ops store_row_held_ops = {
+    .next = store_row_held_next,
+    .close = store_row_held_close,
+};
+
+/* Take the row out of *source, note what it settles, and put it back. */
+static int
+store_row_note(struct store_row_progress *progress, struct unfiltered_iterator **source,
+    struct arena *arena, struct error *err)
+{
+	struct store_row_held *held = arena_alloc(arena, sizeof(*held));
+	const struct row *row;
+	int rc;
+
+	if (held == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a read");
+	held->base = **source;
+	held->base.ops = &store_row_held_ops;
+	held->source = *source;
+	*source = &held->base;
+	rc = unfiltered_iterator_next(held->source, &held->item, err);
+	held->has_item = rc > 0;
+	if (rc <= 0 || held->item.kind != UNFILTERED_ROW)
+		return rc < 0 ? -1 : 0;
+	row = &held->item.row;
+	if (row->liveness.ttl == TTL_NONE && row->liveness.timestamp > progress->live)
+		progress->live = row->liveness.timestamp;
+	for (uint32_t i = 0; i < row->cell_count; i++) {
+		const struct cell *cell = &row->cells[i];
+		int64_t *newest = &progress->newest[cell->column->position];
+
+		if (cell->timestamp > *newest)
+			*newest = cell->timestamp;
+		if (cell->local_deletion_time == LOCAL_DELETION_TIME_NONE &&
+		    cell->timestamp > progress->live)
+			progress->live = cell->timestamp;
+	}
+	return 0;
+}
+
+struct store_row_candidate {
+	struct sstable *sstable;
+	int64_t max_timestamp;
+};
+
+static int
+store_row_newest_first(const void *a, const void *b)
+{
+	const struct store_row_candidate *left = a, *right = b;
+
+	return left->max_timestamp > right->max_timestamp
+	    ? -1
+	    : left->max_timestamp < right->max_timestamp;
+}
+
+/* The SSTables' part of a read of a lone row; the memtables' sources are there already. */
+static int
+store_read_row(const struct table_view *view, const struct read_command *command,
+    struct unfiltered_iterator **sources, uint32_t *count, uint32_t *sstables, struct arena *arena,
+    struct error *err)
+{
+	struct store_row_progress progress = {.command = command, .live = INT64_MIN};
+	struct store_row_candidate *candidates =
+	    arena_alloc(arena, view->sstable_count * sizeof(*candidates));
+
+	progress.newest = arena_alloc(arena, (command->table->regular_count + 1) * sizeof(int64_t));
+	if (candidates == NULL || progress.newest == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a read");
+	for (uint32_t i = 0; i < command->table->regular_count; i++)
+		progress.newest[i] = INT64_MIN;
+	for (uint32_t i = 0; i < view->sstable_count; i++) {
+		const struct sstable_stats *stats = sstable_stats(view->sstables[i], NULL);
+
+		candidates[i].sstable = view->sstables[i];
+		candidates[i].max_timestamp = stats != NULL ? stats->max_timestamp : INT64_MAX;
+	}
+	qsort(candidates, view->sstable_count, sizeof(*candidates), store_row_newest_first);
+	for (uint32_t i = 0; i < *count; i++)
+		if (store_row_note(&progress, &sources[i], arena, err) != 0)
+			return -1;
+	for (uint32_t i = 0; i < view->sstable_count; i++) {
+		if (store_row_is_settled(&progress, candidates[i].max_timestamp))
+			break;
+		if (sstable_read(candidates[i].sstable, command, arena, &sources[*count], err) != 0)
+			return -1;
+		if (sources[*count] == NULL)
+			continue;
+		(*count)++;
+		(*sstables)++;
+		if (store_row_note(&progress, &sources[*count - 1], arena, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int
 store_read_single(struct store_read_iterator *read, const struct read_command *command,
     struct arena *arena, struct error *err)
@@ -77,13 +230,16 @@ store_read_single(struct store_read_iterator *read, const struct read_command *c
 		if (rc == 0 && sources[count] != NULL)
 			count++;
 	}
-	for (uint32_t i = 0; i < view->sstable_count && rc == 0; i++) {
-		rc = sstable_read(view->sstables[i], command, arena, &sources[count], err);
-		if (rc == 0 && sources[count] != NULL) {
-			count++;
-			sstables++;
+	if (rc == 0 && view->sstable_count > 1 && store_row_is_lone(command->table))
+		rc = store_read_row(view, command, sources, &count, &sstables, arena, err);
+	else
+		for (uint32_t i = 0; i < view->sstable_count && rc == 0; i++) {
+			rc = sstable_read(view->sstables[i], command, arena, &sources[count], err);
+			if (rc == 0 && sources[count] != NULL) {
+				count++;
+				sstables++;
+			}
 		}
-	}
 	if (rc != 0) {
 		for (uint32_t i = 0; i < count; i++)
 			unfiltered_iterator_close(sources[i]);
