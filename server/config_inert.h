@@ -136,6 +136,7 @@
 	X(ideal_consistency_level) \
 	X(in_select_cartesian_product_fail_threshold) \
 	X(in_select_cartesian_product_warn_threshold) \
+	X(incremental_backups) \
 	X(index_summary_resize_interval) \
 	X(initial_range_tombstone_list_allocation_size) \
 	X(inter_dc_stream_throughput_outbound) \
@@ -241,6 +242,7 @@
 	X(roles_validity) \
 	X(row_cache_class_name) \
 	X(row_cache_keys_to_save) \
+	X(row_cache_size) \
 	X(row_index_read_size_fail_threshold) \
 	X(row_index_read_size_warn_threshold) \
 	X(rpc_interface) \
@@ -268,6 +270,7 @@
 	X(skip_paxos_repair_on_topology_change) \
 	X(skip_paxos_repair_on_topology_change_keyspaces) \
 	X(slow_query_log_timeout) \
+	X(snapshot_before_compaction) \
 	X(snapshot_links_per_second) \
 	X(snapshot_on_duplicate_row_detection) \
 	X(snapshot_on_repaired_data_mismatch) \

@@ -43,8 +43,6 @@ node_store_options(const struct config *config, struct store_options *options)
 	store_options_defaults(options);
 	options->data_directory = config->data_file_directories.items[0];
 	options->commitlog_directory = config->commitlog_directory;
-	options->saved_caches_directory = config->saved_caches_directory;
-	options->cdc_raw_directory = config->cdc_raw_directory;
 	options->commitlog_sync = strcasecmp(sync, "batch") == 0 ? COMMITLOG_SYNC_BATCH
 	    : strcasecmp(sync, "group") == 0                     ? COMMITLOG_SYNC_GROUP
 								 : COMMITLOG_SYNC_PERIODIC;
@@ -62,16 +60,11 @@ node_store_options(const struct config *config, struct store_options *options)
 	options->memtable_shards = (uint32_t)config->memtable_shards;
 	options->file_cache_bytes = (uint64_t)config->file_cache_size;
 	options->key_cache_bytes = (uint64_t)config->key_cache_size;
-	options->row_cache_bytes = (uint64_t)config->row_cache_size;
-	options->counter_cache_bytes = (uint64_t)config->counter_cache_size;
 	options->column_index_bytes = (uint32_t)config->column_index_size;
 	options->concurrent_compactors = (uint32_t)config->concurrent_compactors;
 	options->compaction_bytes_per_second = (uint64_t)config->compaction_throughput;
 	options->auto_snapshot = config->auto_snapshot;
-	options->snapshot_before_compaction = config->snapshot_before_compaction;
-	options->incremental_backups = config->incremental_backups;
 	options->trickle_fsync = config->trickle_fsync;
-	options->index_summary_bytes = (uint32_t)config->index_summary_capacity;
 }
 
 /* ---- one server for one data directory -------------------------------------------------------------- */

@@ -69,7 +69,7 @@ struct commitlog {
 	commitlog_pressure_fn on_pressure;
 	void *pressure_context;
 
-	struct histogram waiting_us, sync_us;
+	struct histogram sync_us;
 
 	/* What was there at open, oldest first; owned. */
 	struct segment_file *replay_files;
@@ -633,7 +633,6 @@ commitlog_open(const struct store_options *options, struct env *env, struct op_o
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&log->wake_cond, &attributes);
 	pthread_condattr_destroy(&attributes);
-	histogram_init(&log->waiting_us, 90);
 	histogram_init(&log->sync_us, 90);
 
 	if (files_mkdir(env->files, log->directory, err) != 0)
@@ -766,6 +765,5 @@ commitlog_stats(struct commitlog *log, struct commitlog_stats *out)
 	lock_drop(&log->segments_lock);
 	out->pending = atomic_load(&log->pending);
 	out->completed = atomic_load(&log->completed);
-	out->waiting_on_commit_us = &log->waiting_us;
 	out->sync_us = &log->sync_us;
 }

@@ -95,7 +95,7 @@ struct commitlog_stats {
 	uint64_t segments;
 	uint64_t pending; /* waiters for a sync */
 	uint64_t completed; /* records added */
-	const struct histogram *waiting_on_commit_us, *sync_us; /* borrowed */
+	const struct histogram *sync_us; /* borrowed */
 };
 void commitlog_stats(struct commitlog *log, struct commitlog_stats *out);
 

@@ -445,20 +445,11 @@ store_compact(struct store *store, struct table_store *table, struct error *err)
 		for (uint32_t i = 0; i < count; i++)
 			pick.sstables[i] = sstable_ref(candidates[i]);
 		if (metadata->options.strategy == COMPACTION_LEVELED) {
-			const struct slice *size =
-			    option_map_get(&metadata->options.compaction, "sstable_size_in_mb");
-
 			pick.level = 1;
 			for (uint32_t i = 0; i < count; i++)
 				if (sstable_level(candidates[i]) > pick.level)
 					pick.level = sstable_level(candidates[i]);
-			pick.output_bytes_max = UINT64_C(160) << 20;
-			if (size != NULL && size->size < 8) {
-				char text[8] = {0};
-
-				memcpy(text, size->data, size->size);
-				pick.output_bytes_max = strtoull(text, NULL, 10) << 20;
-			}
+			pick.output_bytes_max = compaction_leveled_bytes(metadata);
 		}
 		compaction_mark(table, &pick);
 	}

@@ -40,6 +40,9 @@ void
 compaction_pick_time_window(const struct table_metadata *table, struct sstable *const *candidates,
     uint32_t count, int64_t now_seconds, struct compaction_pick *out);
 
+/* Size at which leveled compaction begins a new file: sstable_size_in_mb, bytes. */
+uint64_t compaction_leveled_bytes(const struct table_metadata *table);
+
 /* Compactions that a strategy would still do (nodetool's pending tasks): an estimate. */
 uint32_t compaction_estimate_pending(
     const struct table_metadata *table, struct sstable *const *candidates, uint32_t count);

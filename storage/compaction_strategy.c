@@ -281,7 +281,7 @@ compaction_widen(struct sstable *sstable, int64_t *first, int64_t *last)
 		*last = stats->last_token;
 }
 
-static uint64_t
+uint64_t
 compaction_leveled_bytes(const struct table_metadata *table)
 {
 	return (uint64_t)compaction_option(table, "sstable_size_in_mb", LEVELED_SSTABLE_MB) << 20;

@@ -762,8 +762,6 @@ store_open(const struct store_options *options, struct env *env,
 	store->options = *options;
 	store->options.data_directory = store_strdup(options->data_directory);
 	store->options.commitlog_directory = store_strdup(options->commitlog_directory);
-	store->options.saved_caches_directory = store_strdup(options->saved_caches_directory);
-	store->options.cdc_raw_directory = store_strdup(options->cdc_raw_directory);
 	store->options.commitlog_archive_command = store_strdup(options->commitlog_archive_command);
 	if (store->options.memtable_shards == 0)
 		store->options.memtable_shards = 16;
@@ -856,8 +854,6 @@ store_close(struct store *store)
 	free(store->old_metadata);
 	free((char *)store->options.data_directory);
 	free((char *)store->options.commitlog_directory);
-	free((char *)store->options.saved_caches_directory);
-	free((char *)store->options.cdc_raw_directory);
 	free((char *)store->options.commitlog_archive_command);
 	free(store);
 }

@@ -44,8 +44,6 @@ enum commitlog_sync { COMMITLOG_SYNC_PERIODIC, COMMITLOG_SYNC_BATCH, COMMITLOG_S
 struct store_options {
 	const char *data_directory; /* .../data; more of them later (JBOD) */
 	const char *commitlog_directory;
-	const char *saved_caches_directory;
-	const char *cdc_raw_directory;
 	enum commitlog_sync commitlog_sync;
 	uint32_t commitlog_sync_period_ms;
 	uint32_t commitlog_sync_group_window_ms;
@@ -58,12 +56,11 @@ struct store_options {
 	uint64_t memtable_bytes; /* budget of all memtables */
 	double memtable_cleanup_threshold; /* flush the largest at this fraction */
 	uint32_t memtable_shards; /* 0: chosen from the cores */
-	uint64_t file_cache_bytes, key_cache_bytes, row_cache_bytes, counter_cache_bytes;
+	uint64_t file_cache_bytes, key_cache_bytes;
 	uint32_t column_index_bytes; /* promoted index granularity */
 	uint32_t concurrent_compactors;
 	uint64_t compaction_bytes_per_second; /* 0: unlimited */
-	bool auto_snapshot, snapshot_before_compaction, incremental_backups, trickle_fsync;
-	uint32_t index_summary_bytes;
+	bool auto_snapshot, trickle_fsync;
 };
 void store_options_defaults(struct store_options *options);
 

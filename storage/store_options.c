@@ -16,7 +16,6 @@ store_options_defaults(struct store_options *options)
 	    .memtable_cleanup_threshold = 0.33,
 	    .file_cache_bytes = UINT64_C(512) << 20,
 	    .key_cache_bytes = UINT64_C(100) << 20,
-	    .counter_cache_bytes = UINT64_C(50) << 20,
 	    .column_index_bytes = 64 << 10,
 	    .concurrent_compactors = 2,
 	    .compaction_bytes_per_second = UINT64_C(64) << 20,
