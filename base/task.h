@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_BASE_TASK_H
+#define HELENUS_BASE_TASK_H
+
+/*
+ * A piece of work that a stage runs (server/stage.h), and the thread that runs it. They stand down here
+ * because every floor hands work to stages, and only the server knows what threads stand behind them.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/bytes.h"
+
+struct stage; /* server/stage.h */
+
+/*
+ * The thread that runs: passed down, never a thread-local. Who collects work over a run of tasks
+ * (answers that go back to their loops together) keeps it in `batch` and sets `flush`, which the
+ * stage calls at the end of the run, or earlier when the run takes long. Threads that are no stage's
+ * have no worker: NULL is passed, and nothing is collected.
+ */
+struct worker {
+	struct stage *stage; /* borrowed; of the task that runs now */
+	uint32_t index; /* of the thread in its stage, from 0 */
+	bool is_loop; /* a network loop that runs a stage's tasks in place */
+	void (*flush)(struct worker *worker);
+	void *batch;
+	pthread_t thread; /* whose worker this is */
+	struct buffer scratch; /* for what is encoded and handed on within one call */
+};
+
+/* Is this the worker of the calling thread? Completions may come on another one (a commit log's
+ * sync, a flush, later another node's answer); they must leave the batch and scratch alone. */
+static inline bool
+worker_is_current(const struct worker *worker)
+{
+	return worker != NULL && pthread_equal(worker->thread, pthread_self());
+}
+
+struct task {
+	struct task *next;
+	/* Runs on a worker. The task's memory belongs to the callee from here on. */
+	void (*run)(struct task *task, struct worker *worker);
+	/* Called instead of run when the task waited longer than its deadline; NULL: run it all the
+	 * same. */
+	void (*drop)(struct task *task, struct worker *worker);
+	uint64_t submitted_ns; /* monotonic; set by the submitter once per batch */
+	uint64_t deadline_ns; /* monotonic; 0: none */
+};
+
+#endif

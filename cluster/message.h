@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_CLUSTER_MESSAGE_H
+#define HELENUS_CLUSTER_MESSAGE_H
+
+/*
+ * What nodes say to each other: a verb, an id that ties an answer to its request, and a payload that the verb's
+ * owner encodes. Verbs, numbers and stages are those of Cassandra's net/Verb; the encoding is ours.
+ *
+ * A message is shared and immutable once sent: one encoded mutation goes to all replicas. What differs
+ * for each addressee (id, forwarding) stands in an envelope of its own: struct message is that small
+ * envelope, its payload a shared reference.
+ */
+#include <stdatomic.h>
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/endpoint.h"
+#include "base/uuid.h"
+
+enum verb {
+	VERB_MUTATION_REQ = 0,
+	VERB_HINT_REQ = 1,
+	VERB_READ_REPAIR_REQ = 2,
+	VERB_READ_REQ = 3,
+	VERB_BATCH_STORE_REQ = 5,
+	VERB_BATCH_REMOVE_REQ = 6,
+	VERB_RANGE_REQ = 9,
+	VERB_GOSSIP_DIGEST_SYN = 14,
+	VERB_GOSSIP_DIGEST_ACK = 15,
+	VERB_GOSSIP_DIGEST_ACK2 = 16,
+	VERB_SCHEMA_PUSH_REQ = 18,
+	VERB_TRUNCATE_REQ = 19,
+	VERB_SCHEMA_VERSION_REQ = 20,
+	VERB_SNAPSHOT_REQ = 27,
+	VERB_COUNTER_MUTATION_REQ = 24,
+	VERB_SCHEMA_PULL_REQ = 28,
+	VERB_GOSSIP_SHUTDOWN = 29,
+	VERB_ECHO_REQ = 31,
+	VERB_REPLICATION_DONE_REQ = 22,
+	VERB_PAXOS_PREPARE_REQ = 33,
+	VERB_PAXOS_PROPOSE_REQ = 34,
+	VERB_PAXOS_COMMIT_REQ = 35,
+	VERB_PING_REQ = 37,
+	VERB_TRACE = 38, /* Cassandra's _TRACE */
+	VERB_PAXOS_REPAIR_REQ = 46,
+	/* Answers: request + 60, as most of Cassandra's. */
+	VERB_RESPONSE_OFFSET = 60,
+	VERB_FAILURE_RSP = 99,
+	/* Repair: answers come as requests of their own or as request + 60 alike. */
+	VERB_REPAIR_FIRST = 100,
+	VERB_VALIDATION_REQ = 101,
+	VERB_SYNC_REQ = 103,
+	VERB_PREPARE_MSG = 105,
+	VERB_SNAPSHOT_MSG = 106,
+	VERB_CLEANUP_MSG = 107,
+	VERB_PREPARE_CONSISTENT_REQ = 108,
+	VERB_FINALIZE_PROPOSE_MSG = 110,
+	VERB_FINALIZE_COMMIT_MSG = 112,
+	VERB_FAILED_SESSION_MSG = 113,
+	VERB_STATUS_REQ = 115,
+	/* Ours. */
+	VERB_SCHEMA_PREPARE_REQ = 130, /* one order of schema changes for the cluster */
+	VERB_SCHEMA_PROPOSE_REQ = 131,
+	VERB_SCHEMA_COMMIT_REQ = 132,
+	VERB_STREAM_INIT = 140, /* on the streaming connection alone */
+	VERB_STREAM_PREPARE = 141,
+	VERB_STREAM_FILE = 142,
+	VERB_STREAM_DATA = 143,
+	VERB_STREAM_ACK = 144,
+	VERB_STREAM_DONE = 145,
+	VERB_STREAM_FAILED = 146,
+	VERB_COUNT = 256,
+};
+
+/* Why a replica could not (Cassandra's RequestFailureReason; the codes go to v5 clients as they are). */
+enum failure_reason {
+	FAILURE_UNKNOWN = 0,
+	FAILURE_READ_TOO_MANY_TOMBSTONES = 1,
+	FAILURE_TIMEOUT = 2,
+	FAILURE_INCOMPATIBLE_SCHEMA = 3,
+};
+
+/* Bytes that several messages share. Immutable after message_payload_new(). */
+struct message_payload {
+	atomic_uint references;
+	size_t size;
+	uint8_t data[];
+};
+/* A copy of `bytes`, one reference. NULL: no memory. */
+struct message_payload *message_payload_new(struct slice bytes);
+void message_payload_ref(struct message_payload *payload);
+void message_payload_unref(struct message_payload *payload); /* NULL is accepted */
+
+enum message_flags {
+	MESSAGE_WANTS_FAILURE = 1, /* answer FAILURE_RSP rather than nothing */
+	MESSAGE_TRACED = 2, /* `trace` is set */
+	MESSAGE_URGENT = 4, /* P0: goes ahead on its own connection */
+};
+
+/* One more addressee of a mutation within the same remote data center (CL-13): the receiver applies the payload,
+ * and sends it on to these with the given ids; their answers go straight to `from`. */
+struct message_forward {
+	struct endpoint to;
+	uint64_t id;
+};
+
+struct message {
+	atomic_uint references;
+	uint8_t verb; /* enum verb, or verb + VERB_RESPONSE_OFFSET */
+	uint8_t flags;
+	uint16_t forward_count;
+	uint64_t id; /* of the request; an answer carries its request's. 0: nobody waits */
+	struct endpoint from; /* who gets the answer: not always who sent it (forwards) */
+	uint64_t created_ns; /* monotonic clock of this node: when made, or when received */
+	uint64_t
+	    expires_ns; /* monotonic clock of this node; 0: never. On the wire: what is left of it */
+	struct uuid trace; /* session, with MESSAGE_TRACED */
+	struct message_forward *forwards; /* owned */
+	struct message_payload *payload; /* one reference; NULL: empty */
+	void *owner; /* for queues of the sender: next pointer or such; the transport's */
+};
+
+static inline struct slice
+message_payload_slice(const struct message *message)
+{
+	return message->payload == NULL
+	    ? (struct slice){(const uint8_t *)"", 0}
+	    : (struct slice){message->payload->data, message->payload->size};
+}
+
+/* One reference; takes over one reference of `payload` (which may be NULL). NULL: no memory (the payload is
+ * released). Other fields are zero and the caller's to fill. */
+struct message *message_new(enum verb verb, struct message_payload *payload);
+void message_ref(struct message *message);
+void message_unref(struct message *message); /* NULL is accepted */
+
+/* Cassandra's name ("MUTATION_REQ", "MUTATION_RSP"); "UNKNOWN". Static. */
+const char *verb_name(uint8_t verb);
+
+/*
+ * Wire form, big-endian: what stands in a frame of an internode connection (cluster/frame.h).
+ * The receiver's clock decides expiry: the remaining time travels, not a moment.
+ */
+void message_encode(const struct message *message, uint64_t now_ns, struct buffer *out);
+/* Decode one whole message; the payload is copied. On success *out has one reference. ERROR_INVALID names what is wrong. */
+int message_decode(struct slice encoded, uint64_t now_ns, struct message **out, struct error *err);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_CLUSTER_MESSAGING_H
+#define HELENUS_CLUSTER_MESSAGING_H
+
+/*
+ * Requests and answers between nodes (net/MessagingService, RequestCallbacks): handlers by verb, callbacks by
+ * id, expiry. Knows no socket: bytes go out by cluster_env.send and come in by messaging_receive(), from
+ * the real transport (server/internode.h) or the simulated one.
+ *
+ * A message to the local peer does not touch the wire: it goes to its verb's stage at once, and its answer comes
+ * the same way. Hot paths (coordinator) do their local part themselves.
+ */
+#include "cluster/cluster_env.h"
+
+struct messaging;
+
+struct messaging *messaging_new(struct cluster_env *env, struct peers *peers);
+/* All callbacks that wait are failed (FAILURE_TIMEOUT). Nothing may be sent or received any more. */
+void messaging_free(struct messaging *messaging);
+
+/* ---- Receiving ---- */
+
+/*
+ * Runs on the verb's stage (CLUSTER_STAGE_IMMEDIATE: where the message came in). The message is borrowed for the
+ * call; message_ref() to keep it. Who wants to answer calls messaging_respond() or
+ * messaging_respond_failure(), at once or later (with the message kept), once.
+ */
+typedef void (*message_handler_fn)(void *context, struct message *message, struct worker *worker);
+/* Before the first message. A verb without a handler is answered with failure and counted. */
+void messaging_handle(struct messaging *messaging, enum verb verb, enum cluster_stage stage,
+    message_handler_fn handler, void *context);
+
+void messaging_respond(struct messaging *messaging, const struct message *request,
+    struct slice payload, struct worker *worker);
+void messaging_respond_failure(struct messaging *messaging, const struct message *request,
+    enum failure_reason reason, struct worker *worker);
+
+/*
+ * What the transport read from one connection in one go, in order; takes a reference of each (the list is linked
+ * by `owner`). Expired requests are dropped and counted by verb. Requests go to their stages, answers to their
+ * callbacks on this thread.
+ */
+void messaging_receive(struct messaging *messaging, struct message *first, struct worker *worker);
+
+/* ---- Sending ---- */
+
+/*
+ * Somebody who waits for one answer, embedded in the request's state. on_answer runs exactly once for each
+ * messaging_request(), on any thread (the one that read the answer, the timer's, or the caller's own when it can be
+ * answered at once): with the answer (borrowed for the call), or NULL and the reason. It must be short:
+ * count, decide, hand on. The callback's memory must live until then.
+ */
+struct message_callback {
+	void (*on_answer)(struct message_callback *callback, const struct message *answer,
+	    enum failure_reason reason, struct worker *worker);
+	struct peer *peer; /* whom was asked; set by messaging_request() */
+	uint64_t sent_ns;
+	/* messaging's */
+	uint64_t id;
+	uint64_t expires_ns;
+	struct message_callback *next, *previous;
+};
+
+/* Ids that no other request of this process has: for messages with forwards. */
+uint64_t messaging_next_id(struct messaging *messaging);
+
+/*
+ * Send a request and wait for its answer until timeout_ns from now. Takes over one reference of the message; sets
+ * id (unless it has one), from, created_ns, expires_ns and MESSAGE_WANTS_FAILURE.
+ */
+void messaging_request(struct messaging *messaging, struct peer *to, struct message *message,
+    uint64_t timeout_ns, struct message_callback *callback, struct worker *worker);
+/* Wait for the answer to an id that goes out within another message (a forward). Before that message is sent. */
+void messaging_expect(struct messaging *messaging, struct peer *from, uint64_t id,
+    uint64_t timeout_ns, struct message_callback *callback);
+/* Nobody waits. Takes over one reference of the message. expires: timeout_ns from now, 0: never. */
+void messaging_send(struct messaging *messaging, struct peer *to, struct message *message,
+    uint64_t timeout_ns, struct worker *worker);
+
+/* ---- Counts (tpstats' dropped messages, netstats, metrics). Any thread. ---- */
+
+struct messaging_verb_stats {
+	uint64_t sent, received, dropped_internal, dropped_cross_node, expired;
+};
+void
+messaging_verb_stats(struct messaging *messaging, enum verb verb, struct messaging_verb_stats *out);
+
+#endif
