@@ -241,7 +241,7 @@ install: all
 	@for page in $(wildcard man/*.[1-8]); do section=$${page##*.}; \
 		$(INSTALL) -D -m 644 $$page $(DESTDIR)$(mandir)/man$$section/$${page##*/}; done
 	@# A configuration that the operator has edited stays.
-	@for file in etc/helenus.yaml etc/cassandra-rackdc.properties; do \
+	@for file in etc/helenus.yaml etc/cassandra-rackdc.properties etc/commitlog_archiving.properties; do \
 		to=$(DESTDIR)$(sysconfdir)/helenus/$${file##*/}; \
 		test ! -e $$file || test -e $$to || { $(INSTALL) -m 644 $$file $$to && \
 		sed -i 's|^# \(data_directory:\)|\1|' $$to; }; done

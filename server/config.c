@@ -523,6 +523,9 @@ config_fini(struct config *config)
 	}
 	config_list_clear(&config->seed_list);
 	free(config->memtable_class);
+	free(config->archive_command);
+	free(config->restore_command);
+	free(config->restore_directories);
 	for (size_t i = 0; i < config->extra_count; i++) {
 		free(config->extras[i].key);
 		free(config->extras[i].value);

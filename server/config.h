@@ -52,6 +52,10 @@ struct config {
 	/* Filled by config_finish(): what "auto" became. */
 	struct config_list seed_list; /* of seeds, or of seed_provider's parameters */
 	char *memtable_class; /* memtable.configurations.default.class_name, or NULL */
+	/* Of commitlog_archiving.properties; NULL: not set. See store_options. */
+	char *archive_command, *restore_command, *restore_directories; /* owned */
+	int64_t restore_point_ms;
+	uint64_t restore_precision_ns;
 	uint32_t cores; /* available_processors, or what the scheduler gives us */
 	int64_t memory_bytes; /* the "heap" that Cassandra's auto sizes are fractions of */
 
@@ -83,7 +87,7 @@ int config_set_option(struct config *config, const char *option, struct error *e
 
 /*
  * Resolve directories, addresses, data center and rack (cassandra-rackdc.properties beside the
- * file), and the sizes that are "auto"; check what belongs together. Logs the one warning about
+ * file), read commitlog_archiving.properties there, and the sizes that are "auto"; check what belongs together. Logs the one warning about
  * unknown keys and the one about old names. After this, these are never unset: data_file_directories,
  * the other directories, seeds, dc, rack, concurrent_compactors, memtable_*, *_cache_size,
  * commitlog_total_space, max_mutation_size, native_transport_max_request_data_in_flight*.

@@ -174,38 +174,17 @@ config_forget_directories(struct config *config)
 }
 
 /* cassandra-rackdc.properties beside the configuration: dc=..., rack=... */
-static void
-config_read_rackdc(struct config *config)
+static int
+config_set_place(void *argument, const char *key, const char *value, struct error *err)
 {
-	char *copy, *path, line[512];
-	FILE *file;
+	struct config *config = argument;
 
-	if (config->path == NULL)
-		return;
-	copy = xstrdup(config->path);
-	path = xasprintf("%s/cassandra-rackdc.properties", dirname(copy));
-	file = fopen(path, "re");
-	while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-		char *key = line + strspn(line, " \t"), *value = strchr(key, '=');
-		size_t end;
-
-		if (*key == '#' || value == NULL)
-			continue;
-		*value++ = '\0';
-		value += strspn(value, " \t");
-		for (end = strlen(value); end > 0 && isspace((unsigned char)value[end - 1]); end--)
-			value[end - 1] = '\0';
-		for (end = strlen(key); end > 0 && isspace((unsigned char)key[end - 1]); end--)
-			key[end - 1] = '\0';
-		if (strcmp(key, "dc") == 0 && config->dc == NULL)
-			config_assign(&config->dc, value);
-		if (strcmp(key, "rack") == 0 && config->rack == NULL)
-			config_assign(&config->rack, value);
-	}
-	if (file != NULL)
-		fclose(file);
-	free(path);
-	free(copy);
+	(void)err;
+	if (strcmp(key, "dc") == 0 && config->dc == NULL)
+		config_assign(&config->dc, value);
+	if (strcmp(key, "rack") == 0 && config->rack == NULL)
+		config_assign(&config->rack, value);
+	return 0;
 }
 
 static void
@@ -214,7 +193,8 @@ config_finish_place(struct config *config)
 	const char *snitch = config->endpoint_snitch == NULL ? "" : config->endpoint_snitch;
 
 	if (strstr(snitch, "PropertyFileSnitch") != NULL)
-		config_read_rackdc(config);
+		(void)config_read_properties(
+		    config, "cassandra-rackdc.properties", config_set_place, config, NULL);
 	if (config->dc == NULL)
 		config_assign(&config->dc, "datacenter1");
 	if (config->rack == NULL)
@@ -397,6 +377,8 @@ config_finish(struct config *config, struct error *err)
 			error_prefix(err, "%s", config->path);
 		return -1;
 	}
+	if (config_read_archiving(config, err) != 0)
+		return -1;
 	config_warn(config);
 	return 0;
 }

@@ -53,4 +53,15 @@ void config_assign(char **field, const char *value);
 /* Directories that were named so far are those below data_directory again (config_finish.c). */
 void config_forget_directories(struct config *config);
 
+/*
+ * The lines "key=value" of the file `name` beside the configuration; none where there is no such file. Comments are
+ * left out, blanks trimmed. -1 when `each` says so, with file and key in front of its error.
+ */
+typedef int (*config_property_fn)(
+    void *argument, const char *key, const char *value, struct error *err);
+int config_read_properties(struct config *config, const char *name, config_property_fn each,
+    void *argument, struct error *err);
+/* commitlog_archiving.properties. ERROR_CONFIG. */
+int config_read_archiving(struct config *config, struct error *err);
+
 #endif

@@ -104,7 +104,6 @@
 	X(INT, columns_per_table_fail_threshold, "-1", NULL) \
 	X(INT, columns_per_table_warn_threshold, "-1", NULL) \
 	X(STRING, commit_failure_policy, "stop", NULL) \
-	X(STRING, commitlog_archive_command, NULL, NULL) \
 	X(STRING, commitlog_compression__class_name, NULL, NULL) \
 	X(STRING, commitlog_directory, NULL, NULL) \
 	X(BOOL, commitlog_ignore_replay_errors, "false", NULL) \

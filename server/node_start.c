@@ -53,7 +53,11 @@ node_store_options(const struct config *config, struct store_options *options)
 	options->commitlog_segment_bytes = (uint64_t)config->commitlog_segment_size;
 	options->commitlog_total_bytes = (uint64_t)config->commitlog_total_space;
 	options->max_mutation_bytes = (uint64_t)config->max_mutation_size;
-	options->commitlog_archive_command = config->commitlog_archive_command;
+	options->archive_command = config->archive_command;
+	options->restore_command = config->restore_command;
+	options->restore_directories = config->restore_directories;
+	options->restore_point_ms = config->restore_point_ms;
+	options->restore_precision_ns = config->restore_precision_ns;
 	options->commitlog_ignore_replay_errors = config->commitlog_ignore_replay_errors;
 	options->memtable_bytes = (uint64_t)config->memtable_heap_space;
 	options->memtable_cleanup_threshold = config->memtable_cleanup_threshold;

@@ -273,6 +273,11 @@ system_local_load_truncated(struct executor *executor, struct error *err)
 				table = schema_table_by_id(schema, &uuid);
 			}
 			store = table == NULL ? NULL : store_table(executor->store, table);
+			/* Truncated after the point in time that is being restored: it has not happened. */
+			if (record.size >= 20 &&
+			    (int64_t)load_u64(record.data + 12) >
+				executor->config->restore_point_ms)
+				continue;
 			if (store != NULL)
 				store_set_truncated(store,
 				    (struct commitlog_position){(int64_t)load_u64(record.data),

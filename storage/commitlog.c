@@ -6,17 +6,8 @@
 #include <time.h>
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "base/lock.h"
 #include "base/log.h"
-#include "storage/commitlog_segment.h"
-
-/* Lock ranks of the storage floor stand in storage/README.md. */
-enum {
-	RANK_COMMITLOG_SYNC = 40,
-	RANK_COMMITLOG_MAKE = 47,
-	RANK_COMMITLOG_SEGMENTS = 50,
-	RANK_COMMITLOG_WAKE = 60
-};
+#include "storage/commitlog_internal.h"
 
 /* Segments that were emptied and are kept for reuse: their pages are in memory already. */
 enum { COMMITLOG_RECYCLED_MAX = 4 };
@@ -25,58 +16,7 @@ enum { COMMITLOG_RECYCLED_MAX = 4 };
  * a sync takes, since writes that arrive meanwhile have to wait for the next one anyway. */
 enum { COMMITLOG_GROUP_WAIT_US_MIN = 100 };
 
-struct commitlog {
-	struct env *env;
-	struct store_options options; /* strings owned by the store */
-	char *directory; /* owned */
-	struct op_order *order; /* borrowed */
-
-	_Atomic(struct segment *) active;
-
-	/* Guarded by segments_lock. */
-	struct lock segments_lock;
-	struct segment *segments; /* oldest first; the active one is last */
-	struct segment *spare; /* ready to become active, or NULL */
-	struct segment *recycled;
-	uint32_t recycled_count;
-	uint64_t last_id;
-	uint32_t slots_wanted; /* capacity that new segments get */
-	uint64_t total_bytes;
-
-	struct lock make_lock; /* one segment is made at a time; taken before segments_lock */
-
-	/* One sync or deletion at a time; taken before segments_lock. */
-	struct lock sync_lock;
-
-	_Atomic(struct commitlog_waiter *) waiters;
-	atomic_ulong pending;
-	atomic_ulong completed;
-	/* Monotonic ns when the running sync began; 0 while none runs: writers tell from it that the disk lags. */
-	atomic_ullong sync_began_ns;
-	atomic_bool has_failed;
-	struct error failure; /* written once, before has_failed */
-	atomic_ullong retry_space_ns; /* after ENOSPC: when to try the next segment */
-
-	/* The sync thread. */
-	pthread_t thread;
-	bool has_thread;
-	pthread_mutex_t wake_mutex;
-	pthread_cond_t wake_cond;
-	bool is_woken, is_stopping;
-	uint64_t last_sync_us; /* how long the last sync took */
-	unsigned long crowd; /* who waited when the last sync ended: for it, or for the next */
-
-	commitlog_pressure_fn on_pressure;
-	void *pressure_context;
-
-	struct histogram sync_us;
-
-	/* What was there at open, oldest first; owned. */
-	struct segment_file *replay_files;
-	size_t replay_count;
-};
-
-static void
+void
 commitlog_wake(struct commitlog *log)
 {
 	pthread_mutex_lock(&log->wake_mutex);
@@ -212,6 +152,7 @@ commitlog_advance(struct commitlog *log, struct segment *full, struct error *err
 			commitlog_activate_locked(log, segment);
 			lock_drop(&log->segments_lock);
 			commitlog_wake(log); /* to make the next spare */
+			commitlog_archiver_wake(log);
 			return 0;
 		}
 		lock_drop(&log->segments_lock);
@@ -369,7 +310,15 @@ commitlog_sync(struct commitlog *log, struct error *err)
 	return rc;
 }
 
-/* Delete segments in which every table is clean; archive them first where that is asked for. */
+/* May it go? segments_lock held. */
+static bool
+commitlog_is_done_locked(struct commitlog *log, const struct segment *segment)
+{
+	return segment != atomic_load(&log->active) && segment_is_clean(segment) &&
+	    (log->archiver.command == NULL || segment->is_archived);
+}
+
+/* Delete segments in which every table is clean and that are archived where that is asked for. */
 static void
 commitlog_collect(struct commitlog *log)
 {
@@ -379,7 +328,7 @@ commitlog_collect(struct commitlog *log)
 	lock_take(&log->sync_lock);
 	lock_take(&log->segments_lock);
 	for (struct segment *each = log->segments; each != NULL; each = each->next)
-		if (each != atomic_load(&log->active) && segment_is_clean(each))
+		if (commitlog_is_done_locked(log, each))
 			found = true;
 	lock_drop(&log->segments_lock);
 	if (!found) {
@@ -393,7 +342,7 @@ commitlog_collect(struct commitlog *log)
 	while (*link != NULL) {
 		struct segment *each = *link;
 
-		if (each == atomic_load(&log->active) || !segment_is_clean(each)) {
+		if (!commitlog_is_done_locked(log, each)) {
 			link = &each->next;
 			continue;
 		}
@@ -410,15 +359,10 @@ commitlog_collect(struct commitlog *log)
 		struct error err;
 
 		clean = each->next;
-		if (log->options.commitlog_archive_command != NULL &&
-		    segment_archive(each, log->options.commitlog_archive_command, &err) != 0) {
-			log_error("commit log: %s; the segment is kept", err.text);
-			segment_abandon(each);
-			continue;
-		}
-		segment_empty(each);
+		if (log->archiver.command == NULL)
+			segment_empty(each);
 		lock_take(&log->segments_lock);
-		if (log->recycled_count < COMMITLOG_RECYCLED_MAX &&
+		if (log->archiver.command == NULL && log->recycled_count < COMMITLOG_RECYCLED_MAX &&
 		    each->size == log->options.commitlog_segment_bytes) {
 			each->next = log->recycled;
 			log->recycled = each;
@@ -612,6 +556,42 @@ commitlog_on_pressure(struct commitlog *log, commitlog_pressure_fn fn, void *con
 	lock_drop(&log->segments_lock);
 }
 
+/* What lies there from the last run, archived, and what restore_command brings back. */
+static int
+commitlog_find_segments(struct commitlog *log, struct error *err)
+{
+	struct segment_file *files;
+	uint32_t restored;
+	size_t count;
+
+	if (segment_list(log->env, log->directory, &files, &count, err) != 0)
+		return -1;
+	log->replay_files = files;
+	log->replay_count = count;
+	commitlog_archive_found(log, files, count);
+	if (commitlog_restore(log, &restored, err) != 0)
+		return -1;
+	if (restored == 0)
+		return 0;
+	if (segment_list(log->env, log->directory, &log->replay_files, &log->replay_count, err) !=
+	    0) {
+		log->replay_files = files; /* freed with the log */
+		return -1;
+	}
+	/* What was not there before is from the archive. */
+	for (size_t i = 0, k = 0; i < log->replay_count; i++) {
+		struct segment_file *file = &log->replay_files[i];
+
+		while (k < count && files[k].id < file->id)
+			k++;
+		file->is_restored = k == count || files[k].id != file->id;
+		if (!file->is_restored)
+			file->is_archived = files[k].is_archived;
+	}
+	segment_list_free(files, count);
+	return 0;
+}
+
 int
 commitlog_open(const struct store_options *options, struct env *env, struct op_order *order,
     struct commitlog **out, struct error *err)
@@ -634,10 +614,11 @@ commitlog_open(const struct store_options *options, struct env *env, struct op_o
 	pthread_cond_init(&log->wake_cond, &attributes);
 	pthread_condattr_destroy(&attributes);
 	histogram_init(&log->sync_us, 90);
+	log->archiver.command = log->options.archive_command;
 
 	if (files_mkdir(env->files, log->directory, err) != 0)
 		goto failed;
-	if (segment_list(env, log->directory, &log->replay_files, &log->replay_count, err) != 0)
+	if (commitlog_find_segments(log, err) != 0)
 		goto failed;
 	if (log->replay_count > 0)
 		log->last_id = log->replay_files[log->replay_count - 1].id;
@@ -653,6 +634,8 @@ commitlog_open(const struct store_options *options, struct env *env, struct op_o
 		goto failed;
 	}
 	log->has_thread = true;
+	if (commitlog_archiver_start(log, err) != 0)
+		goto failed;
 	*out = log;
 	return 0;
 failed:
@@ -672,6 +655,7 @@ commitlog_close(struct commitlog *log)
 		pthread_mutex_unlock(&log->wake_mutex);
 		pthread_join(log->thread, NULL);
 	}
+	commitlog_archiver_stop(log);
 	while (log->segments != NULL) {
 		struct segment *each = log->segments;
 		struct error err;
@@ -680,11 +664,14 @@ commitlog_close(struct commitlog *log)
 		/* The last one stays even when it is clean: the next start takes its ids from there, so that
 		 * positions rise although the wall clock may have been set back. */
 		if (each->next != NULL && segment_is_clean(each) &&
-		    !atomic_load(&log->has_failed)) {
+		    !atomic_load(&log->has_failed) &&
+		    (log->archiver.command == NULL || each->is_archived)) {
 			if (segment_delete(each, &err) != 0)
 				log_warn("commit log: %s", err.text);
 		} else {
-			if (segment_is_clean(each) && !atomic_load(&log->has_failed))
+			if (segment_is_clean(each) && !atomic_load(&log->has_failed) &&
+			    (log->archiver.command == NULL ||
+				segment_claimed(each) <= SEGMENT_HEADER_SIZE))
 				segment_empty(each);
 			segment_abandon(each);
 		}
@@ -742,7 +729,7 @@ int
 commitlog_replayed(struct commitlog *log, struct error *err)
 {
 	for (size_t i = 0; i < log->replay_count; i++) {
-		if (files_unlink(log->env->files, log->replay_files[i].path, err) != 0)
+		if (commitlog_drop_replayed(log, &log->replay_files[i], err) != 0)
 			return -1;
 		lock_take(&log->segments_lock);
 		log->total_bytes -= log->replay_files[i].size;

@@ -26,7 +26,7 @@
  *
  * Which segments may go: each remembers, per table, the highest position it holds; a flush tells up to
  * where a table is clean (commitlog_discard). A segment in which every table is clean is
- * deleted (after its archiving, where archiving is set).
+ * deleted, or kept for reuse; with archiving (commitlog_archiver.c) it is deleted once it is archived.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -12,6 +11,7 @@
 #define SEGMENT_PREFIX "CommitLog-h1-"
 #define SEGMENT_SUFFIX ".log"
 #define SEGMENT_TEMPORARY_SUFFIX ".log.tmp"
+#define SEGMENT_ARCHIVED_SUFFIX ".archived"
 
 static const uint8_t segment_magic[8] = {'H', 'E', 'L', 'E', 'N', 'U', 'S', '1'};
 
@@ -154,6 +154,43 @@ done:
 	return rc;
 }
 
+static char *
+segment_archived_path(const char *path)
+{
+	return xasprintf("%s" SEGMENT_ARCHIVED_SUFFIX, path);
+}
+
+int
+segment_note_archived(struct segment *segment, struct error *err)
+{
+	char *path = segment_archived_path(segment->path);
+	struct file *file;
+	int rc;
+
+	rc = files_open(segment->env->files, path, FILE_CREATE | FILE_WRITE, &file, err);
+	if (rc == 0)
+		file_close(file);
+	if (rc == 0)
+		rc = files_sync_parent(segment->env->files, path, err);
+	free(path);
+	return rc;
+}
+
+/* The mark after the segment: one without a segment is a leftover that segment_list() removes. */
+static int
+segment_unlink(struct env *env, const char *path, bool is_archived, struct error *err)
+{
+	int rc = files_unlink(env->files, path, err);
+
+	if (rc == 0 && is_archived) {
+		char *mark = segment_archived_path(path);
+
+		rc = files_unlink(env->files, mark, err);
+		free(mark);
+	}
+	return rc;
+}
+
 int
 segment_recycle(struct segment *old, const char *directory, uint64_t id, uint32_t slot_count,
     struct segment **out, struct error *err)
@@ -200,7 +237,7 @@ segment_delete(struct segment *segment, struct error *err)
 
 	if (segment == NULL)
 		return 0;
-	rc = files_unlink(segment->env->files, segment->path, err);
+	rc = segment_unlink(segment->env, segment->path, segment->is_archived, err);
 	segment_free(segment);
 	return rc;
 }
@@ -379,51 +416,10 @@ segment_sync(struct segment *segment, struct error *err)
 	return 0;
 }
 
-/* Replace %path and %name in `command`; heap, the caller's. */
-static char *
-segment_command(const struct segment *segment, const char *command)
-{
-	const char *slash = strrchr(segment->path, '/');
-	const char *name = slash != NULL ? slash + 1 : segment->path;
-	struct buffer text;
-
-	buffer_init(&text);
-	while (*command != '\0') {
-		if (strncmp(command, "%path", 5) == 0) {
-			buffer_put_string(&text, segment->path);
-			command += 5;
-		} else if (strncmp(command, "%name", 5) == 0) {
-			buffer_put_string(&text, name);
-			command += 5;
-		} else {
-			buffer_put_u8(&text, (uint8_t)*command++);
-		}
-	}
-	buffer_put_u8(&text, 0);
-	if (text.is_failed) {
-		buffer_fini(&text);
-		return NULL;
-	}
-	return (char *)text.data;
-}
-
 int
-segment_archive(struct segment *segment, const char *command, struct error *err)
+segment_file_delete(struct env *env, const struct segment_file *file, struct error *err)
 {
-	char *text = segment_command(segment, command);
-	int status;
-
-	if (text == NULL)
-		return error_set(err, ERROR_NO_MEMORY, "no memory for the archive command");
-	status = system(text);
-	if (status == 0) {
-		free(text);
-		return 0;
-	}
-	error_set(err, ERROR_IO, "the archive command '%s' of %s ended with status %d", text,
-	    segment->path, WIFEXITED(status) ? WEXITSTATUS(status) : status);
-	free(text);
-	return -1;
+	return segment_unlink(env, file->path, file->is_archived, err);
 }
 
 /* ---- what lies in the directory at start ---------------------------------------------------- */
@@ -436,8 +432,7 @@ segment_file_compare(const void *a, const void *b)
 	return left->id < right->id ? -1 : left->id > right->id;
 }
 
-/* "CommitLog-<version>-<id>.log": is it one, and is it ours? */
-static bool
+bool
 segment_parse_name(const char *name, uint64_t *id, bool *is_foreign)
 {
 	const char *at;
@@ -451,6 +446,25 @@ segment_parse_name(const char *name, uint64_t *id, bool *is_foreign)
 		return false;
 	*id = strtoull(at, &end, 10);
 	return strcmp(end, SEGMENT_SUFFIX) == 0;
+}
+
+/*
+ * Is `path` the mark of an archived segment? Names are listed in order, so `last` is its segment; a mark
+ * without one is removed.
+ */
+static bool
+segment_is_mark(struct env *env, const char *path, struct segment_file *last)
+{
+	size_t length = strlen(path), suffix = strlen(SEGMENT_ARCHIVED_SUFFIX);
+
+	if (length < suffix || strcmp(path + length - suffix, SEGMENT_ARCHIVED_SUFFIX) != 0)
+		return false;
+	if (last != NULL && strlen(last->path) == length - suffix &&
+	    memcmp(last->path, path, length - suffix) == 0)
+		last->is_archived = true;
+	else
+		(void)files_unlink(env->files, path, NULL);
+	return true;
 }
 
 int
@@ -473,6 +487,8 @@ segment_list(struct env *env, const char *directory, struct segment_file **out, 
 		file->path = xasprintf("%s/%s", directory, name);
 		if (length > 4 && strcmp(name + length - 4, ".tmp") == 0) {
 			(void)files_unlink(env->files, file->path, NULL);
+			free(file->path);
+		} else if (segment_is_mark(env, file->path, used > 0 ? &files[used - 1] : NULL)) {
 			free(file->path);
 		} else if (!segment_parse_name(name, &file->id, &file->is_foreign)) {
 			free(file->path);
@@ -575,9 +591,7 @@ segment_replay_records(const struct segment_file *file, struct slice content, ui
 	return 0;
 }
 
-/* Was it emptied for reuse, or on its way to its next name? Reads the header alone: the clean stop of a node leaves
- * such a segment, and its next start should not take longer for it. */
-static int
+int
 segment_is_emptied(struct env *env, const struct segment_file *file, bool *out, struct error *err)
 {
 	uint8_t header[SEGMENT_HEADER_SIZE];

@@ -44,6 +44,7 @@ struct segment {
 	atomic_uint populated; /* pages below are mapped in already */
 	uint32_t synced; /* durable below; the log's sync lock */
 	uint32_t sync_target;
+	bool is_archived; /* guarded by the log's segments_lock */
 };
 
 /* A segment found at start. */
@@ -52,6 +53,8 @@ struct segment_file {
 	uint64_t size;
 	char *path; /* owned */
 	bool is_foreign; /* CommitLog-<version>-<id>.log of Cassandra */
+	bool is_archived; /* there is a mark that says so */
+	bool is_restored; /* restore_command brought it */
 };
 
 struct segment_replay_totals {
@@ -97,13 +100,23 @@ void segment_seal(struct segment *segment);
 /* Make everything below sync_target durable and note it in the header. */
 int segment_sync(struct segment *segment, struct error *err);
 
-/* Run `command` by the shell with %path and %name replaced; ERROR_IO unless it exits with 0. */
-int segment_archive(struct segment *segment, const char *command, struct error *err);
+/* Leave a mark beside it (<name>.archived): it need not be archived again after a restart. */
+int segment_note_archived(struct segment *segment, struct error *err);
 
 /* Segments in `directory`, ascending by id; removes leftovers of unfinished creation. */
 int segment_list(struct env *env, const char *directory, struct segment_file **out, size_t *count,
     struct error *err);
 void segment_list_free(struct segment_file *files, size_t count);
+/* "CommitLog-<version>-<id>.log": is it one, and is it ours? */
+bool segment_parse_name(const char *name, uint64_t *id, bool *is_foreign);
+/*
+ * Was it emptied for reuse, or on its way to its next name? Reads the header alone: the clean stop of a node leaves
+ * such a segment, and its next start should not take longer for it.
+ */
+int
+segment_is_emptied(struct env *env, const struct segment_file *file, bool *out, struct error *err);
+/* Unlink it, and its mark. */
+int segment_file_delete(struct env *env, const struct segment_file *file, struct error *err);
 
 /* Read one file and hand its sound records over. */
 int segment_replay(struct env *env, const struct segment_file *file, bool ignore_damage,

@@ -543,3 +543,35 @@ mutation_data_size(const struct mutation *mutation)
 	}
 	return size;
 }
+
+static int64_t
+row_max_timestamp(const struct row *row)
+{
+	int64_t max = row->liveness.timestamp;
+
+	if (row->deletion.marked_for_delete_at > max)
+		max = row->deletion.marked_for_delete_at;
+	for (uint32_t i = 0; i < row->complex_deletion_count; i++)
+		if (row->complex_deletions[i].deletion.marked_for_delete_at > max)
+			max = row->complex_deletions[i].deletion.marked_for_delete_at;
+	for (uint32_t i = 0; i < row->cell_count; i++)
+		if (row->cells[i].timestamp > max)
+			max = row->cells[i].timestamp;
+	return max;
+}
+
+int64_t
+partition_update_max_timestamp(const struct partition_update *update)
+{
+	int64_t max = update->deletion.marked_for_delete_at, each;
+
+	if (update->static_row != NULL && (each = row_max_timestamp(update->static_row)) > max)
+		max = each;
+	for (uint32_t i = 0; i < update->row_count; i++)
+		if ((each = row_max_timestamp(&update->rows[i])) > max)
+			max = each;
+	for (uint32_t i = 0; i < update->tombstone_count; i++)
+		if (update->tombstones[i].deletion.marked_for_delete_at > max)
+			max = update->tombstones[i].deletion.marked_for_delete_at;
+	return max;
+}

@@ -53,6 +53,9 @@ typedef const struct table_metadata *(*mutation_table_fn)(void *argument, const 
 int mutation_decode(struct slice encoded, mutation_table_fn find, void *argument,
     struct arena *arena, struct mutation *out, struct error *err);
 
+/* The youngest timestamp in it, of data and of deletions; TIMESTAMP_NONE: it has none. */
+int64_t partition_update_max_timestamp(const struct partition_update *update);
+
 /* Bytes of data in the mutation, as batch size thresholds count them. */
 size_t mutation_data_size(const struct mutation *mutation);
 

@@ -514,7 +514,7 @@ struct store_replay_state {
 	struct store *store;
 	struct arena arena;
 	enum { REPLAY_ALL, REPLAY_LOCAL, REPLAY_OTHERS } which;
-	uint64_t unknown_tables;
+	uint64_t unknown_tables, too_young;
 };
 
 static const struct table_metadata *
@@ -574,6 +574,31 @@ store_replay_is_flushed(struct table_store *table, struct commitlog_position pos
 	return is_flushed;
 }
 
+/*
+ * Is the youngest timestamp of the change after the point in time that is to be restored? Cassandra:
+ * CommitLogReplayer.pointInTimeExceeded.
+ */
+static bool
+store_replay_is_too_young(const struct store *store, const struct mutation *mutation)
+{
+	const uint64_t precision = store->options.restore_precision_ns;
+	int64_t point = store->options.restore_point_ms;
+
+	if (point == INT64_MAX)
+		return false;
+	for (uint32_t i = 0; i < mutation->update_count; i++) {
+		int64_t timestamp = partition_update_max_timestamp(&mutation->updates[i]);
+		int64_t ms = precision < 1000000 ? timestamp / (int64_t)(1000000 / precision) : 0;
+
+		if (precision >= 1000000 &&
+		    __builtin_mul_overflow(timestamp, (int64_t)(precision / 1000000), &ms))
+			ms = timestamp > 0 ? INT64_MAX : INT64_MIN;
+		if (ms > point)
+			return true;
+	}
+	return false;
+}
+
 static int
 store_replay_record(
     void *context, struct slice record, struct commitlog_position position, struct error *err)
@@ -587,6 +612,10 @@ store_replay_record(
 	arena_reset(&state->arena);
 	if (mutation_decode(record, store_replay_find, state, &state->arena, &mutation, err) != 0)
 		return -1;
+	if (store_replay_is_too_young(store, &mutation)) {
+		state->too_young++;
+		return 0;
+	}
 	for (uint32_t i = 0; i < mutation.update_count; i++) {
 		struct table_store *table = store_table(store, mutation.updates[i].table);
 
@@ -621,6 +650,9 @@ store_replay_pass(struct store *store, int which, uint64_t *unknown_tables, stru
 	rc = commitlog_replay(store->commitlog, store_replay_record, &state, err);
 	arena_fini(&state.arena);
 	*unknown_tables = state.unknown_tables;
+	if (state.too_young > 0)
+		log_info("Replay: %" PRIu64 " mutations after restore_point_in_time left out",
+		    state.too_young);
 	return rc;
 }
 
@@ -762,7 +794,9 @@ store_open(const struct store_options *options, struct env *env,
 	store->options = *options;
 	store->options.data_directory = store_strdup(options->data_directory);
 	store->options.commitlog_directory = store_strdup(options->commitlog_directory);
-	store->options.commitlog_archive_command = store_strdup(options->commitlog_archive_command);
+	store->options.archive_command = store_strdup(options->archive_command);
+	store->options.restore_command = store_strdup(options->restore_command);
+	store->options.restore_directories = store_strdup(options->restore_directories);
 	if (store->options.memtable_shards == 0)
 		store->options.memtable_shards = 16;
 	store->relieve_bytes = (uint64_t)((double)store->options.memtable_bytes *
@@ -854,6 +888,8 @@ store_close(struct store *store)
 	free(store->old_metadata);
 	free((char *)store->options.data_directory);
 	free((char *)store->options.commitlog_directory);
-	free((char *)store->options.commitlog_archive_command);
+	free((char *)store->options.archive_command);
+	free((char *)store->options.restore_command);
+	free((char *)store->options.restore_directories);
 	free(store);
 }

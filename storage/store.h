@@ -51,7 +51,10 @@ struct store_options {
 	uint64_t commitlog_segment_bytes;
 	uint64_t commitlog_total_bytes;
 	uint64_t max_mutation_bytes;
-	const char *commitlog_archive_command; /* NULL: none; %path and %name as Cassandra */
+	/* commitlog_archiving.properties; NULL: none. %path, %name; %from, %to; separated by commas. */
+	const char *archive_command, *restore_command, *restore_directories;
+	int64_t restore_point_ms; /* replay no change younger than this; INT64_MAX: no limit */
+	uint64_t restore_precision_ns; /* unit of the timestamps that it is compared with */
 	bool commitlog_ignore_replay_errors;
 	uint64_t memtable_bytes; /* budget of all memtables */
 	double memtable_cleanup_threshold; /* flush the largest at this fraction */

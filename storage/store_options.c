@@ -11,6 +11,8 @@ store_options_defaults(struct store_options *options)
 	    .periodic_commitlog_sync_lag_block_ms = 15000,
 	    .commitlog_segment_bytes = 32 << 20,
 	    .commitlog_total_bytes = UINT64_C(8) << 30,
+	    .restore_point_ms = INT64_MAX,
+	    .restore_precision_ns = 1000,
 	    .max_mutation_bytes = 16 << 20,
 	    .memtable_bytes = UINT64_C(512) << 20,
 	    .memtable_cleanup_threshold = 0.33,
