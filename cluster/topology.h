@@ -9,7 +9,8 @@
  * write while ranges change hands. Changes make a new snapshot; requests hold the one they began with.
  *
  * Threads: a snapshot is read by any number of threads without locks. topology_acquire()/topology_release() cost
- * an uncontended atomic each.
+ * an uncontended atomic each; whoever acquires may release on another thread, once. There is no way to make a
+ * second reference from a first: acquire again.
  */
 #include "base/consistency.h"
 #include "base/error.h"
@@ -43,6 +44,10 @@ struct topology;
 struct topology_holder;
 struct topology_holder *topology_holder_new(struct peers *peers);
 void topology_holder_free(struct topology_holder *holder);
+/* This node's own place, which LOCAL_* levels and the order of replicas go by even before it is a member;
+ * "datacenter1", "rack1" until told. Copied; makes a new snapshot. Rules as for topology_update(). */
+void
+topology_holder_set_local(struct topology_holder *holder, const char *datacenter, const char *rack);
 
 /* The current snapshot, one reference. Any thread. */
 const struct topology *topology_acquire(struct topology_holder *holder);
@@ -63,14 +68,26 @@ const struct member *
 topology_find(const struct topology *topology, const struct peer *peer); /* NULL: none */
 const struct member *
 topology_find_host(const struct topology *topology, const struct uuid *host_id);
-/* The peer's data center and rack; NULL where it is no member. */
+/* The peer's data center and rack; NULL where it is no member. Within a snapshot equal names are equal
+ * pointers, here and in members and replica sets. */
 const char *topology_datacenter(const struct topology *topology, const struct peer *peer);
+const char *topology_rack(const struct topology *topology, const struct peer *peer);
+/* This node's, a member or not. */
+const char *topology_local_datacenter(const struct topology *topology);
+const char *topology_local_rack(const struct topology *topology);
+struct peer *topology_local_peer(const struct topology *topology);
+/* Names of the data centers that have members, ascending (CREATE KEYSPACE checks against them). */
+uint32_t topology_datacenters(const struct topology *topology, const char *const **out);
 /* All tokens of NORMAL, LEAVING and MOVING members, ascending, and whose each is. */
 uint32_t topology_token_count(const struct topology *topology);
 int64_t
 topology_token(const struct topology *topology, uint32_t index, const struct member **owner);
-/* Index of the token whose range (previous, token] holds `token`. */
+/* Index of the token whose range (previous, token] holds `token`; there must be tokens. */
 uint32_t topology_token_index(const struct topology *topology, int64_t token);
+/* Share of the ring that each member's tokens own, 0 .. 1, by member index ("Owns" without a keyspace). */
+void topology_ownership(const struct topology *topology, double *out);
+/* Does anybody join, leave, move or get replaced? */
+bool topology_is_changing(const struct topology *topology);
 
 /* ---- Replicas ---- */
 
@@ -121,6 +138,21 @@ uint32_t replication_ranges_of(
 /* ... as first replica (-pr). */
 uint32_t replication_primary_ranges_of(
     const struct replication *replication, const struct peer *peer, struct ring_range **out);
+/* ... that are coming to it. */
+uint32_t replication_pending_ranges_of(
+    const struct replication *replication, const struct peer *peer, struct ring_range **out);
+
+/*
+ * All ranges that have one replica set, in ring order: those of the tokens, and while nodes come and go also those
+ * of the tokens to be. Range 0 begins at the last token and wraps (left >= right); with no tokens there are none.
+ * (describering, size estimates, splitting of range reads.)
+ */
+uint32_t replication_range_count(const struct replication *replication);
+const struct replica_set *
+replication_range(const struct replication *replication, uint32_t index, struct ring_range *range);
+/* Share of the data that each member holds, 0 .. the factor, by member index ("Owns (effective)"): per data center
+ * as Cassandra, so that the members of one sum up to its factor. */
+void replication_ownership(const struct replication *replication, double *out);
 
 /* ---- Levels (db/ConsistencyLevel) ---- */
 
