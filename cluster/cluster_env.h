@@ -10,6 +10,7 @@
  */
 #include "base/env.h"
 #include "base/task.h"
+#include "base/timer_wheel.h"
 #include "cluster/message.h"
 #include "cluster/peer.h"
 
@@ -39,34 +40,43 @@ enum cluster_stage {
  * now or has fired: the owner must live until it has (count it as a reference).
  */
 struct cluster_timer {
-	struct cluster_timer *next, *previous; /* the implementation's */
-	uint64_t due_ns; /* monotonic; the implementation's, 0: not armed */
+	struct wheel_timer wheel; /* first; the implementation's. Zero before the first start */
 	void (*fire)(struct cluster_timer *timer);
 };
 
 struct cluster_env {
 	struct env *env; /* borrowed */
-	/* Run a task on a stage. The task's memory belongs to its run(). False: the stage is full or stops; the
-	 * task is still the caller's. Any thread. */
-	bool (*submit)(struct cluster_env *env, enum cluster_stage stage, struct task *task);
+	/*
+	 * Run a list of tasks (linked by `next`; run in order of their start) on a stage. A task's memory belongs
+	 * to its run() or drop(), which may have been called before this returns: a loop's `worker` runs here
+	 * what is cheap. Returns how many were taken, from the front; *rest is the list of the others, which
+	 * are the caller's still: the stage is full, or stops. Any thread; worker may be NULL.
+	 */
+	size_t (*submit)(struct cluster_env *env, enum cluster_stage stage, struct task *first,
+	    size_t count, struct worker *worker, struct task **rest);
 	/* Granularity 1 ms or better. Starting an armed timer is a mistake. Any thread. */
 	void (*timer_start)(
 	    struct cluster_env *env, struct cluster_timer *timer, uint64_t delay_ns);
 	bool (*timer_stop)(struct cluster_env *env, struct cluster_timer *timer);
 	/*
 	 * Queue a message for a peer: never blocks. Takes one reference of the message (message_unref() when it has
-	 * been written, dropped or has expired). What cannot be queued or sent is dropped and counted; nobody is told:
-	 * who wants to know waits for an answer. `worker` is the one that runs now (a message is then collected
+	 * been written, dropped or has expired). What cannot be queued or sent is dropped and counted; the
+	 * implementation may tell messaging_undelivered(), so that who waits for an answer need not wait in
+	 * vain. `worker` is the one that runs now (a message is then collected
 	 * with the others of its run and wakes the loop once), or NULL. Never called for the local peer.
 	 */
 	void (*send)(struct cluster_env *env, struct peer *to, struct message *message,
 	    struct worker *worker);
 };
 
+/* One task, to be run later. False: the task is still the caller's. */
 static inline bool
 cluster_submit(struct cluster_env *env, enum cluster_stage stage, struct task *task)
 {
-	return env->submit(env, stage, task);
+	struct task *rest;
+
+	task->next = NULL;
+	return env->submit(env, stage, task, 1, NULL, &rest) == 1;
 }
 
 static inline void

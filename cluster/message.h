@@ -4,7 +4,7 @@
 
 /*
  * What nodes say to each other: a verb, an id that ties an answer to its request, and a payload that the verb's
- * owner encodes. Verbs, numbers and stages are those of Cassandra's net/Verb; the encoding is ours.
+ * owner encodes. Verbs and numbers are those of Cassandra's net/Verb where it has them; the encoding is ours.
  *
  * A message is shared and immutable once sent: one encoded mutation goes to all replicas. What differs
  * for each addressee (id, forwarding) stands in an envelope of its own: struct message is that small
@@ -14,8 +14,11 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/endpoint.h"
+#include "base/error.h"
+#include "base/task.h"
 #include "base/uuid.h"
 
+/* Requests are 0..59 and 100..159; the answer to each is 60 above it, so a number tells which of both it is. */
 enum verb {
 	VERB_MUTATION_REQ = 0,
 	VERB_HINT_REQ = 1,
@@ -39,9 +42,9 @@ enum verb {
 	VERB_PAXOS_PREPARE_REQ = 33,
 	VERB_PAXOS_PROPOSE_REQ = 34,
 	VERB_PAXOS_COMMIT_REQ = 35,
+	VERB_PAXOS_REPAIR_REQ = 36, /* Cassandra's numbers of it leave none for the answer */
 	VERB_PING_REQ = 37,
-	VERB_TRACE = 38, /* Cassandra's _TRACE */
-	VERB_PAXOS_REPAIR_REQ = 46,
+	VERB_TRACE = 30, /* Cassandra's _TRACE */
 	/* Answers: request + 60, as most of Cassandra's. */
 	VERB_RESPONSE_OFFSET = 60,
 	VERB_FAILURE_RSP = 99,
@@ -68,8 +71,19 @@ enum verb {
 	VERB_STREAM_ACK = 144,
 	VERB_STREAM_DONE = 145,
 	VERB_STREAM_FAILED = 146,
-	VERB_COUNT = 256,
+	VERB_COUNT = 256
 };
+
+static inline bool
+verb_is_answer(uint8_t verb)
+{
+	return (verb >= 60 && verb < 100) || verb >= 160;
+}
+
+/* Cassandra's name ("MUTATION_REQ", "MUTATION_RSP"); "UNKNOWN". Static. */
+const char *verb_name(uint8_t verb);
+/* Priority P0: gossip and what else must not wait behind data. */
+bool verb_is_urgent(uint8_t verb);
 
 /* Why a replica could not (Cassandra's RequestFailureReason; the codes go to v5 clients as they are). */
 enum failure_reason {
@@ -79,7 +93,7 @@ enum failure_reason {
 	FAILURE_INCOMPATIBLE_SCHEMA = 3,
 };
 
-/* Bytes that several messages share. Immutable after message_payload_new(). */
+/* Bytes that several messages share. Immutable once it is in a message. */
 struct message_payload {
 	atomic_uint references;
 	size_t size;
@@ -87,6 +101,8 @@ struct message_payload {
 };
 /* A copy of `bytes`, one reference. NULL: no memory. */
 struct message_payload *message_payload_new(struct slice bytes);
+/* To be filled by the caller before anybody else sees it. NULL: no memory. */
+struct message_payload *message_payload_alloc(size_t size);
 void message_payload_ref(struct message_payload *payload);
 void message_payload_unref(struct message_payload *payload); /* NULL is accepted */
 
@@ -104,6 +120,8 @@ struct message_forward {
 };
 
 struct message {
+	struct task task; /* first; messaging's, while it waits for its stage */
+	struct message *next; /* in a list of messages (of a queue, or for messaging_receive()) */
 	atomic_uint references;
 	uint8_t verb; /* enum verb, or verb + VERB_RESPONSE_OFFSET */
 	uint8_t flags;
@@ -116,7 +134,7 @@ struct message {
 	struct uuid trace; /* session, with MESSAGE_TRACED */
 	struct message_forward *forwards; /* owned */
 	struct message_payload *payload; /* one reference; NULL: empty */
-	void *owner; /* for queues of the sender: next pointer or such; the transport's */
+	void *owner; /* who has it for now: messaging, or the transport */
 };
 
 static inline struct slice
@@ -127,21 +145,41 @@ message_payload_slice(const struct message *message)
 	    : (struct slice){message->payload->data, message->payload->size};
 }
 
-/* One reference; takes over one reference of `payload` (which may be NULL). NULL: no memory (the payload is
- * released). Other fields are zero and the caller's to fill. */
-struct message *message_new(enum verb verb, struct message_payload *payload);
+/*
+ * One reference; takes over one reference of `payload` (which may be NULL). Flags are MESSAGE_URGENT where the verb
+ * is, all other fields zero and the caller's to fill. NULL: no memory (the payload is released).
+ */
+struct message *message_new(uint8_t verb, struct message_payload *payload);
+/* Room for `count` forwards, zeroed, in message->forwards. -1: no memory. */
+int message_forwards_alloc(struct message *message, uint16_t count);
 void message_ref(struct message *message);
 void message_unref(struct message *message); /* NULL is accepted */
 
-/* Cassandra's name ("MUTATION_REQ", "MUTATION_RSP"); "UNKNOWN". Static. */
-const char *verb_name(uint8_t verb);
-
+/* Bytes of the wire form, or a few more; cheap. What queues count. */
+size_t message_size(const struct message *message);
 /*
- * Wire form, big-endian: what stands in a frame of an internode connection (cluster/frame.h).
- * The receiver's clock decides expiry: the remaining time travels, not a moment.
+ * Wire form, big-endian: what stands in a frame of an internode connection (cluster/frame.h). `self` is the
+ * endpoint that the connection's handshake told of the sender: `from` is left out where it is the same.
+ * The receiver's clock decides expiry: the remaining time travels, not a moment. A message that has expired
+ * must not be encoded (message_is_expired()).
+ *
+ *   u8 verb | u8 flags (MESSAGE_*, 0x40: forwards follow, 0x80: `from` follows) | vint id |
+ *   vint us left (0: never expires) | [from: endpoint] | [trace: 16] |
+ *   [vint count, of each: endpoint, vint id] | payload: the rest
  */
-void message_encode(const struct message *message, uint64_t now_ns, struct buffer *out);
-/* Decode one whole message; the payload is copied. On success *out has one reference. ERROR_INVALID names what is wrong. */
-int message_decode(struct slice encoded, uint64_t now_ns, struct message **out, struct error *err);
+void message_encode(const struct message *message, const struct endpoint *self, uint64_t now_ns,
+    struct buffer *out);
+/*
+ * Decode one whole message; the payload is copied. `sender` is the connection's: `from` where the message tells no
+ * other. On success *out has one reference. ERROR_INVALID names what is wrong; ERROR_NO_MEMORY.
+ */
+int message_decode(struct slice encoded, const struct endpoint *sender, uint64_t now_ns,
+    struct message **out, struct error *err);
+
+static inline bool
+message_is_expired(const struct message *message, uint64_t now_ns)
+{
+	return message->expires_ns != 0 && message->expires_ns <= now_ns;
+}
 
 #endif

@@ -26,18 +26,22 @@ void messaging_free(struct messaging *messaging);
  * messaging_respond_failure(), at once or later (with the message kept), once.
  */
 typedef void (*message_handler_fn)(void *context, struct message *message, struct worker *worker);
-/* Before the first message. A verb without a handler is answered with failure and counted. */
+/* Before the first message. A verb without a handler is answered with failure and counted. PING_REQ has one from the
+ * start: an empty answer. */
 void messaging_handle(struct messaging *messaging, enum verb verb, enum cluster_stage stage,
     message_handler_fn handler, void *context);
 
 void messaging_respond(struct messaging *messaging, const struct message *request,
     struct slice payload, struct worker *worker);
+/* ... with a payload that is there already; takes over one reference (NULL: empty). */
+void messaging_respond_payload(struct messaging *messaging, const struct message *request,
+    struct message_payload *payload, struct worker *worker);
 void messaging_respond_failure(struct messaging *messaging, const struct message *request,
     enum failure_reason reason, struct worker *worker);
 
 /*
  * What the transport read from one connection in one go, in order; takes a reference of each (the list is linked
- * by `owner`). Expired requests are dropped and counted by verb. Requests go to their stages, answers to their
+ * by `next`). Expired requests are dropped and counted by verb. Requests go to their stages, answers to their
  * callbacks on this thread.
  */
 void messaging_receive(struct messaging *messaging, struct message *first, struct worker *worker);
@@ -55,10 +59,10 @@ struct message_callback {
 	    enum failure_reason reason, struct worker *worker);
 	struct peer *peer; /* whom was asked; set by messaging_request() */
 	uint64_t sent_ns;
+	uint64_t id; /* of the request; set by messaging_request() */
 	/* messaging's */
-	uint64_t id;
-	uint64_t expires_ns;
-	struct message_callback *next, *previous;
+	struct wheel_timer timer;
+	struct message_callback *next; /* in the hash chain */
 };
 
 /* Ids that no other request of this process has: for messages with forwards. */
@@ -73,16 +77,35 @@ void messaging_request(struct messaging *messaging, struct peer *to, struct mess
 /* Wait for the answer to an id that goes out within another message (a forward). Before that message is sent. */
 void messaging_expect(struct messaging *messaging, struct peer *from, uint64_t id,
     uint64_t timeout_ns, struct message_callback *callback);
-/* Nobody waits. Takes over one reference of the message. expires: timeout_ns from now, 0: never. */
+/* Nobody waits. Takes over one reference of the message. expires: timeout_ns from now, 0: never. Keeps an id and a
+ * `from` that are set: a forwarded request's answers go to whom it came from. */
 void messaging_send(struct messaging *messaging, struct peer *to, struct message *message,
     uint64_t timeout_ns, struct worker *worker);
+
+/*
+ * The transport gave a message up before it was on the wire (queue full, expired in it, peer dead): counted, and who
+ * waits for its answer gets FAILURE_TIMEOUT now. The message is borrowed. Never under a lock.
+ */
+void messaging_undelivered(struct messaging *messaging, struct peer *to,
+    const struct message *message, struct worker *worker);
 
 /* ---- Counts (tpstats' dropped messages, netstats, metrics). Any thread. ---- */
 
 struct messaging_verb_stats {
-	uint64_t sent, received, dropped_internal, dropped_cross_node, expired;
+	uint64_t sent; /* handed to the wire or to this node itself */
+	uint64_t received;
+	uint64_t
+	    dropped_internal; /* of this node's own: expired before its stage came to it, or stage full */
+	uint64_t dropped_cross_node; /* of other nodes', alike */
+	uint64_t undelivered; /* given up before it was on the wire */
+	uint64_t expired; /* by request: no answer came in time */
+	uint64_t unhandled; /* a verb that nobody handles */
+	uint64_t late; /* answers that nobody waited for any more */
 };
 void
 messaging_verb_stats(struct messaging *messaging, enum verb verb, struct messaging_verb_stats *out);
+
+/* Requests whose answer is waited for. */
+size_t messaging_waiting(struct messaging *messaging);
 
 #endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/message.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	MESSAGE_WIRE_FLAGS = 0x3f, /* what of `flags` travels */
+	MESSAGE_WIRE_FORWARDS = 0x40,
+	MESSAGE_WIRE_FROM = 0x80,
+	MESSAGE_HEAD_MAX = 2 + 2 * VINT_SIZE_MAX + ENDPOINT_WIRE_MAX + 16 + VINT_SIZE_MAX,
+	MESSAGE_FORWARD_MIN = 1 + 4 + 2 + 1, /* an IPv4 endpoint and a short id */
+	MESSAGE_NS_PER_US = 1000,
+};
+
+static_assert(MESSAGE_WANTS_FAILURE + MESSAGE_TRACED + MESSAGE_URGENT < MESSAGE_WIRE_FORWARDS,
+    "flags leave room for what the wire form adds");
+
+/* ---- Verbs --------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *request, *answer; /* answer NULL: none */
+	bool is_urgent; /* the request; answers of urgent requests are urgent too */
+} message_verbs[VERB_COUNT] = {
+    [VERB_MUTATION_REQ] = {"MUTATION_REQ", "MUTATION_RSP", false},
+    [VERB_HINT_REQ] = {"HINT_REQ", "HINT_RSP", false},
+    [VERB_READ_REPAIR_REQ] = {"READ_REPAIR_REQ", "READ_REPAIR_RSP", false},
+    [VERB_READ_REQ] = {"READ_REQ", "READ_RSP", false},
+    [VERB_BATCH_STORE_REQ] = {"BATCH_STORE_REQ", "BATCH_STORE_RSP", false},
+    [VERB_BATCH_REMOVE_REQ] = {"BATCH_REMOVE_REQ", "BATCH_REMOVE_RSP", false},
+    [VERB_RANGE_REQ] = {"RANGE_REQ", "RANGE_RSP", false},
+    [VERB_GOSSIP_DIGEST_SYN] = {"GOSSIP_DIGEST_SYN", NULL, true},
+    [VERB_GOSSIP_DIGEST_ACK] = {"GOSSIP_DIGEST_ACK", NULL, true},
+    [VERB_GOSSIP_DIGEST_ACK2] = {"GOSSIP_DIGEST_ACK2", NULL, true},
+    [VERB_SCHEMA_PUSH_REQ] = {"SCHEMA_PUSH_REQ", "SCHEMA_PUSH_RSP", false},
+    [VERB_TRUNCATE_REQ] = {"TRUNCATE_REQ", "TRUNCATE_RSP", true},
+    [VERB_SCHEMA_VERSION_REQ] = {"SCHEMA_VERSION_REQ", "SCHEMA_VERSION_RSP", false},
+    [VERB_REPLICATION_DONE_REQ] = {"REPLICATION_DONE_REQ", "REPLICATION_DONE_RSP", false},
+    [VERB_COUNTER_MUTATION_REQ] = {"COUNTER_MUTATION_REQ", "COUNTER_MUTATION_RSP", false},
+    [VERB_SNAPSHOT_REQ] = {"SNAPSHOT_REQ", "SNAPSHOT_RSP", true},
+    [VERB_SCHEMA_PULL_REQ] = {"SCHEMA_PULL_REQ", "SCHEMA_PULL_RSP", false},
+    [VERB_GOSSIP_SHUTDOWN] = {"GOSSIP_SHUTDOWN", NULL, true},
+    [VERB_TRACE] = {"_TRACE", NULL, false},
+    [VERB_ECHO_REQ] = {"ECHO_REQ", "ECHO_RSP", true},
+    [VERB_PAXOS_PREPARE_REQ] = {"PAXOS_PREPARE_REQ", "PAXOS_PREPARE_RSP", false},
+    [VERB_PAXOS_PROPOSE_REQ] = {"PAXOS_PROPOSE_REQ", "PAXOS_PROPOSE_RSP", false},
+    [VERB_PAXOS_COMMIT_REQ] = {"PAXOS_COMMIT_REQ", "PAXOS_COMMIT_RSP", false},
+    [VERB_PAXOS_REPAIR_REQ] = {"PAXOS_REPAIR_REQ", "PAXOS_REPAIR_RSP", false},
+    [VERB_PING_REQ] = {"PING_REQ", "PING_RSP", true},
+    [VERB_FAILURE_RSP] = {"FAILURE_RSP", NULL, true},
+    [VERB_VALIDATION_REQ] = {"VALIDATION_REQ", "VALIDATION_RSP", false},
+    [VERB_SYNC_REQ] = {"SYNC_REQ", "SYNC_RSP", false},
+    [VERB_PREPARE_MSG] = {"PREPARE_MSG", "PREPARE_RSP", false},
+    [VERB_SNAPSHOT_MSG] = {"SNAPSHOT_MSG", "SNAPSHOT_MSG_RSP", false},
+    [VERB_CLEANUP_MSG] = {"CLEANUP_MSG", "CLEANUP_RSP", false},
+    [VERB_PREPARE_CONSISTENT_REQ] = {"PREPARE_CONSISTENT_REQ", "PREPARE_CONSISTENT_RSP", false},
+    [VERB_FINALIZE_PROPOSE_MSG] = {"FINALIZE_PROPOSE_MSG", "FINALIZE_PROMISE_MSG", false},
+    [VERB_FINALIZE_COMMIT_MSG] = {"FINALIZE_COMMIT_MSG", "FINALIZE_COMMIT_RSP", false},
+    [VERB_FAILED_SESSION_MSG] = {"FAILED_SESSION_MSG", "FAILED_SESSION_RSP", false},
+    [VERB_STATUS_REQ] = {"STATUS_REQ", "STATUS_RSP", false},
+    [VERB_SCHEMA_PREPARE_REQ] = {"SCHEMA_PREPARE_REQ", "SCHEMA_PREPARE_RSP", true},
+    [VERB_SCHEMA_PROPOSE_REQ] = {"SCHEMA_PROPOSE_REQ", "SCHEMA_PROPOSE_RSP", true},
+    [VERB_SCHEMA_COMMIT_REQ] = {"SCHEMA_COMMIT_REQ", "SCHEMA_COMMIT_RSP", true},
+    [VERB_STREAM_INIT] = {"STREAM_INIT", NULL, false},
+    [VERB_STREAM_PREPARE] = {"STREAM_PREPARE", NULL, false},
+    [VERB_STREAM_FILE] = {"STREAM_FILE", NULL, false},
+    [VERB_STREAM_DATA] = {"STREAM_DATA", NULL, false},
+    [VERB_STREAM_ACK] = {"STREAM_ACK", NULL, false},
+    [VERB_STREAM_DONE] = {"STREAM_DONE", NULL, false},
+    [VERB_STREAM_FAILED] = {"STREAM_FAILED", NULL, false},
+};
+
+static bool
+verb_is_answer_to_request(uint8_t verb)
+{
+	return verb_is_answer(verb) && verb != VERB_FAILURE_RSP;
+}
+
+const char *
+verb_name(uint8_t verb)
+{
+	const char *name = verb_is_answer_to_request(verb)
+	    ? message_verbs[verb - VERB_RESPONSE_OFFSET].answer
+	    : message_verbs[verb].request;
+
+	return name == NULL ? "UNKNOWN" : name;
+}
+
+bool
+verb_is_urgent(uint8_t verb)
+{
+	if (verb_is_answer_to_request(verb))
+		verb = (uint8_t)(verb - VERB_RESPONSE_OFFSET);
+	return message_verbs[verb].is_urgent;
+}
+
+/* ---- Payloads and messages ----------------------------------------------------------------- */
+
+struct message_payload *
+message_payload_alloc(size_t size)
+{
+	struct message_payload *payload = malloc(sizeof(*payload) + size);
+
+	if (payload == NULL)
+		return NULL;
+	atomic_init(&payload->references, 1);
+	payload->size = size;
+	return payload;
+}
+
+struct message_payload *
+message_payload_new(struct slice bytes)
+{
+	struct message_payload *payload = message_payload_alloc(bytes.size);
+
+	if (payload != NULL && bytes.size > 0)
+		memcpy(payload->data, bytes.data, bytes.size);
+	return payload;
+}
+
+void
+message_payload_ref(struct message_payload *payload)
+{
+	/* Relaxed: who refers already has it, and what it holds was handed over before. */
+	atomic_fetch_add_explicit(&payload->references, 1, memory_order_relaxed);
+}
+
+void
+message_payload_unref(struct message_payload *payload)
+{
+	unsigned old;
+
+	if (payload == NULL)
+		return;
+	/* Release what was read of it, acquire what others did with it: the last one frees. */
+	old = atomic_fetch_sub_explicit(&payload->references, 1, memory_order_acq_rel);
+	assert(old > 0);
+	if (old == 1)
+		free(payload);
+}
+
+struct message *
+message_new(uint8_t verb, struct message_payload *payload)
+{
+	struct message *message = calloc(1, sizeof(*message));
+
+	if (message == NULL) {
+		message_payload_unref(payload);
+		return NULL;
+	}
+	atomic_init(&message->references, 1);
+	message->verb = verb;
+	message->flags = verb_is_urgent(verb) ? MESSAGE_URGENT : 0;
+	message->payload = payload;
+	return message;
+}
+
+int
+message_forwards_alloc(struct message *message, uint16_t count)
+{
+	assert(message->forwards == NULL);
+	message->forwards = calloc(count, sizeof(*message->forwards));
+	if (message->forwards == NULL)
+		return -1;
+	message->forward_count = count;
+	return 0;
+}
+
+void
+message_ref(struct message *message)
+{
+	atomic_fetch_add_explicit(&message->references, 1, memory_order_relaxed);
+}
+
+void
+message_unref(struct message *message)
+{
+	unsigned old;
+
+	if (message == NULL)
+		return;
+	old = atomic_fetch_sub_explicit(&message->references, 1, memory_order_acq_rel);
+	assert(old > 0);
+	if (old != 1)
+		return;
+	message_payload_unref(message->payload);
+	free(message->forwards);
+	free(message);
+}
+
+/* ---- Wire form ----------------------------------------------------------------------------- */
+
+size_t
+message_size(const struct message *message)
+{
+	return MESSAGE_HEAD_MAX +
+	    (size_t)message->forward_count * (ENDPOINT_WIRE_MAX + VINT_SIZE_MAX) +
+	    (message->payload == NULL ? 0 : message->payload->size);
+}
+
+/* At least one microsecond while it has not expired: 0 is "never". */
+static uint64_t
+message_us_left(const struct message *message, uint64_t now_ns)
+{
+	uint64_t us;
+
+	if (message->expires_ns == 0)
+		return 0;
+	us = message->expires_ns > now_ns ? (message->expires_ns - now_ns) / MESSAGE_NS_PER_US : 0;
+	return us == 0 ? 1 : us;
+}
+
+static void
+message_put_endpoint(struct buffer *out, const struct endpoint *endpoint)
+{
+	uint8_t wire[ENDPOINT_WIRE_MAX];
+
+	buffer_put(out, wire, endpoint_encode(endpoint, wire));
+}
+
+void
+message_encode(
+    const struct message *message, const struct endpoint *self, uint64_t now_ns, struct buffer *out)
+{
+	bool has_from = !endpoint_equal(&message->from, self);
+	unsigned flags = message->flags & MESSAGE_WIRE_FLAGS;
+
+	if (has_from)
+		flags |= MESSAGE_WIRE_FROM;
+	if (message->forward_count > 0)
+		flags |= MESSAGE_WIRE_FORWARDS;
+	if (!buffer_reserve(out, message_size(message)))
+		return;
+	buffer_put_u8(out, message->verb);
+	buffer_put_u8(out, (uint8_t)flags);
+	buffer_put_vint(out, message->id);
+	buffer_put_vint(out, message_us_left(message, now_ns));
+	if (has_from)
+		message_put_endpoint(out, &message->from);
+	if ((flags & MESSAGE_TRACED) != 0)
+		buffer_put(out, message->trace.bytes, sizeof(message->trace.bytes));
+	if (message->forward_count > 0) {
+		buffer_put_vint(out, message->forward_count);
+		for (uint16_t i = 0; i < message->forward_count; i++) {
+			message_put_endpoint(out, &message->forwards[i].to);
+			buffer_put_vint(out, message->forwards[i].id);
+		}
+	}
+	buffer_put_slice(out, message_payload_slice(message));
+}
+
+static void
+message_get_endpoint(struct reader *reader, struct endpoint *out)
+{
+	size_t size = reader->is_failed ? 0 : endpoint_decode(reader->at, reader_left(reader), out);
+
+	if (size == 0)
+		reader->is_failed = true;
+	else
+		reader_skip(reader, size);
+}
+
+static int
+message_get_forwards(struct reader *reader, struct message *message, struct error *err)
+{
+	uint64_t count = reader_vint(reader);
+
+	if (reader->is_failed || count == 0 || count > UINT16_MAX ||
+	    count > reader_left(reader) / MESSAGE_FORWARD_MIN)
+		return error_set(err, ERROR_INVALID, "message: its forwards do not fit into it");
+	if (message_forwards_alloc(message, (uint16_t)count) != 0)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a message");
+	for (uint16_t i = 0; i < message->forward_count; i++) {
+		message_get_endpoint(reader, &message->forwards[i].to);
+		message->forwards[i].id = reader_vint(reader);
+	}
+	return 0;
+}
+
+static int
+message_decode_into(struct message *message, struct reader *reader, uint64_t now_ns,
+    const struct endpoint *sender, struct error *err)
+{
+	unsigned flags = reader_u8(reader);
+	uint64_t us;
+
+	message->flags = (uint8_t)(flags & MESSAGE_WIRE_FLAGS);
+	message->id = reader_vint(reader);
+	us = reader_vint(reader);
+	message->created_ns = now_ns;
+	if (us > UINT64_MAX / 2 / MESSAGE_NS_PER_US)
+		return error_set(err, ERROR_INVALID, "message: it expires in no foreseeable time");
+	message->expires_ns = us == 0 ? 0 : now_ns + us * MESSAGE_NS_PER_US;
+	if ((flags & MESSAGE_WIRE_FROM) != 0)
+		message_get_endpoint(reader, &message->from);
+	else
+		message->from = *sender;
+	if ((flags & MESSAGE_TRACED) != 0) {
+		struct slice trace = reader_bytes(reader, sizeof(message->trace.bytes));
+
+		if (!reader->is_failed)
+			memcpy(message->trace.bytes, trace.data, sizeof(message->trace.bytes));
+	}
+	if ((flags & MESSAGE_WIRE_FORWARDS) != 0 && message_get_forwards(reader, message, err) != 0)
+		return -1;
+	if (reader->is_failed)
+		return error_set(err, ERROR_INVALID, "message: it ends within its header");
+	if (reader_left(reader) == 0)
+		return 0;
+	message->payload = message_payload_new(slice_of(reader->at, reader_left(reader)));
+	if (message->payload == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a message of %zu bytes",
+		    reader_left(reader));
+	return 0;
+}
+
+int
+message_decode(struct slice encoded, const struct endpoint *sender, uint64_t now_ns,
+    struct message **out, struct error *err)
+{
+	struct reader reader = reader_of(encoded);
+	uint8_t verb = reader_u8(&reader);
+	struct message *message;
+
+	if (reader.is_failed)
+		return error_set(err, ERROR_INVALID, "message: it is empty");
+	message = message_new(verb, NULL);
+	if (message == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a message");
+	if (message_decode_into(message, &reader, now_ns, sender, err) != 0) {
+		message_unref(message);
+		return -1;
+	}
+	*out = message;
+	return 0;
+}
