@@ -37,7 +37,8 @@ enum cluster_stage {
 /*
  * A one-shot timer, embedded in what it is for. fire() runs on the timer's thread and must be short: it decides,
  * or submits a task. A timer that was stopped with success will not fire; when timer_stop() says false it fires
- * now or has fired: the owner must live until it has (count it as a reference).
+ * now or has fired: the owner must live until it has (count it as a reference). From the moment that fire() is
+ * called it is not armed, and may be started again, from there or by another thread.
  */
 struct cluster_timer {
 	struct wheel_timer wheel; /* first; the implementation's. Zero before the first start */

@@ -280,7 +280,7 @@ message_get_forwards(struct reader *reader, struct message *message, struct erro
 
 static int
 message_decode_into(struct message *message, struct reader *reader, uint64_t now_ns,
-    const struct endpoint *sender, struct error *err)
+    struct peer *sender, struct error *err)
 {
 	unsigned flags = reader_u8(reader);
 	uint64_t us;
@@ -292,10 +292,12 @@ message_decode_into(struct message *message, struct reader *reader, uint64_t now
 	if (us > UINT64_MAX / 2 / MESSAGE_NS_PER_US)
 		return error_set(err, ERROR_INVALID, "message: it expires in no foreseeable time");
 	message->expires_ns = us == 0 ? 0 : now_ns + us * MESSAGE_NS_PER_US;
-	if ((flags & MESSAGE_WIRE_FROM) != 0)
+	if ((flags & MESSAGE_WIRE_FROM) != 0) {
 		message_get_endpoint(reader, &message->from);
-	else
-		message->from = *sender;
+	} else {
+		message->from = sender->endpoint;
+		message->peer = sender;
+	}
 	if ((flags & MESSAGE_TRACED) != 0) {
 		struct slice trace = reader_bytes(reader, sizeof(message->trace.bytes));
 
@@ -316,8 +318,8 @@ message_decode_into(struct message *message, struct reader *reader, uint64_t now
 }
 
 int
-message_decode(struct slice encoded, const struct endpoint *sender, uint64_t now_ns,
-    struct message **out, struct error *err)
+message_decode(struct slice encoded, struct peer *sender, uint64_t now_ns, struct message **out,
+    struct error *err)
 {
 	struct reader reader = reader_of(encoded);
 	uint8_t verb = reader_u8(&reader);

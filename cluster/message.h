@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/task.h"
 #include "base/uuid.h"
+#include "cluster/peer.h"
 
 /* Requests are 0..59 and 100..159; the answer to each is 60 above it, so a number tells which of both it is. */
 enum verb {
@@ -134,6 +135,8 @@ struct message {
 	struct uuid trace; /* session, with MESSAGE_TRACED */
 	struct message_forward *forwards; /* owned */
 	struct message_payload *payload; /* one reference; NULL: empty */
+	/* The peer that `from` is, where who made or read the message knows it; NULL: to be looked up. */
+	struct peer *peer;
 	void *owner; /* who has it for now: messaging, or the transport */
 };
 
@@ -170,11 +173,11 @@ size_t message_size(const struct message *message);
 void message_encode(const struct message *message, const struct endpoint *self, uint64_t now_ns,
     struct buffer *out);
 /*
- * Decode one whole message; the payload is copied. `sender` is the connection's: `from` where the message tells no
- * other. On success *out has one reference. ERROR_INVALID names what is wrong; ERROR_NO_MEMORY.
+ * Decode one whole message; the payload is copied. `sender` is the connection's: `from` and `peer` where the
+ * message tells no other. On success *out has one reference. ERROR_INVALID names what is wrong; ERROR_NO_MEMORY.
  */
-int message_decode(struct slice encoded, const struct endpoint *sender, uint64_t now_ns,
-    struct message **out, struct error *err);
+int message_decode(struct slice encoded, struct peer *sender, uint64_t now_ns, struct message **out,
+    struct error *err);
 
 static inline bool
 message_is_expired(const struct message *message, uint64_t now_ns)

@@ -60,6 +60,7 @@ struct message_callback {
 	struct peer *peer; /* whom was asked; set by messaging_request() */
 	uint64_t sent_ns;
 	uint64_t id; /* of the request; set by messaging_request() */
+	uint8_t verb; /* of the request; set by messaging_request() */
 	/* messaging's */
 	struct wheel_timer timer;
 	struct message_callback *next; /* in the hash chain */
@@ -75,7 +76,7 @@ uint64_t messaging_next_id(struct messaging *messaging);
 void messaging_request(struct messaging *messaging, struct peer *to, struct message *message,
     uint64_t timeout_ns, struct message_callback *callback, struct worker *worker);
 /* Wait for the answer to an id that goes out within another message (a forward). Before that message is sent. */
-void messaging_expect(struct messaging *messaging, struct peer *from, uint64_t id,
+void messaging_expect(struct messaging *messaging, struct peer *from, enum verb verb, uint64_t id,
     uint64_t timeout_ns, struct message_callback *callback);
 /* Nobody waits. Takes over one reference of the message. expires: timeout_ns from now, 0: never. Keeps an id and a
  * `from` that are set: a forwarded request's answers go to whom it came from. */
@@ -103,7 +104,7 @@ struct messaging_verb_stats {
 	uint64_t late; /* answers that nobody waited for any more */
 };
 void
-messaging_verb_stats(struct messaging *messaging, enum verb verb, struct messaging_verb_stats *out);
+messaging_verb_stats(struct messaging *messaging, uint8_t verb, struct messaging_verb_stats *out);
 
 /* Requests whose answer is waited for. */
 size_t messaging_waiting(struct messaging *messaging);

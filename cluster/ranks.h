@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_CLUSTER_RANKS_H
+#define HELENUS_CLUSTER_RANKS_H
+
+/*
+ * Ranks of the cluster floor's locks: a thread takes locks in rising rank only. Above storage's (below 100), below the
+ * server's (from 990): timers and stages may be called while one of these is held, the store may not.
+ */
+enum {
+	RANK_MESSAGING = 400, /* a shard of callbacks */
+};
+
+#endif
