@@ -1,0 +1,654 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/storage_service.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/alloc.h"
+#include "base/log.h"
+#include "cluster/storage_service_internal.h"
+
+/* This node's way into the ring: StorageService.initServer, prepareToJoin, joinTokenRing, BootStrapper. */
+
+static const char *const service_modes[] = {
+    [STORAGE_STARTING] = "STARTING",
+    [STORAGE_NORMAL] = "NORMAL",
+    [STORAGE_JOINING] = "JOINING",
+    [STORAGE_LEAVING] = "LEAVING",
+    [STORAGE_DECOMMISSIONED] = "DECOMMISSIONED",
+    [STORAGE_MOVING] = "MOVING",
+};
+
+static const char *const service_bootstrap_states[] = {
+    [BOOTSTRAP_NEEDED] = "NEEDS_BOOTSTRAP",
+    [BOOTSTRAP_IN_PROGRESS] = "IN_PROGRESS",
+    [BOOTSTRAP_COMPLETED] = "COMPLETED",
+    [BOOTSTRAP_DECOMMISSIONED] = "DECOMMISSIONED",
+};
+
+const char *
+storage_mode_name(enum storage_mode mode)
+{
+	return service_modes[mode];
+}
+
+const char *
+bootstrap_state_name(enum bootstrap_state state)
+{
+	return service_bootstrap_states[state];
+}
+
+enum bootstrap_state
+bootstrap_state_parse(struct slice text)
+{
+	for (int i = BOOTSTRAP_NEEDED; i <= BOOTSTRAP_DECOMMISSIONED; i++)
+		if (!slice_is_null(text) && slice_equal_string(text, service_bootstrap_states[i]))
+			return (enum bootstrap_state)i;
+	return BOOTSTRAP_NEEDED;
+}
+
+static void
+service_set_mode(struct storage_service *service, enum storage_mode mode, const char *why)
+{
+	atomic_store(&service->mode, mode);
+	log_info("%s%s%s", service_modes[mode], *why == '\0' ? "" : ": ", why);
+}
+
+static struct peer *
+service_local(struct storage_service *service)
+{
+	return peers_local(service->peers);
+}
+
+/* ---- the end of start and join ---------------------------------------------------------------------- */
+
+static void
+service_done(struct storage_service *service, const struct error *err)
+{
+	struct service_wait *wait = service->wait;
+
+	service->wait = NULL;
+	service->step = err == NULL ? SERVICE_STEP_DONE : SERVICE_STEP_IDLE;
+	if (wait != NULL)
+		wait->on_done(wait, err);
+}
+
+/* ---- tokens ------------------------------------------------------------------------------------------- */
+
+static int
+service_compare_tokens(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+static void
+service_keep_tokens(struct storage_service *service, const int64_t *tokens, uint32_t count)
+{
+	int64_t *copy = xcalloc((size_t)count + 1, sizeof(*copy));
+
+	memcpy(copy, tokens, count * sizeof(*copy));
+	qsort(copy, count, sizeof(*copy), service_compare_tokens);
+	free(service->tokens);
+	service->tokens = copy;
+	service->token_count = count;
+}
+
+static bool
+service_is_token_used(const struct topology *topology, int64_t token)
+{
+	uint32_t count = topology_token_count(topology);
+
+	return count > 0 &&
+	    topology_token(topology, topology_token_index(topology, token), NULL) == token;
+}
+
+/* BootStrapper.getSpecifiedTokens */
+static int
+service_check_initial(
+    struct storage_service *service, const struct topology *topology, struct error *err)
+{
+	for (uint32_t i = 0; i < service->options.initial_token_count; i++)
+		if (service_is_token_used(topology, service->options.initial_tokens[i]))
+			return error_set(err, ERROR_CONFIG,
+			    "Bootstrapping to existing token %" PRId64
+			    " is not allowed (decommission/removenode the old node first).",
+			    service->options.initial_tokens[i]);
+	return 0;
+}
+
+/* Tokens for a first start: initial_token's, or new ones. */
+static int
+service_choose_tokens(struct storage_service *service, struct error *err)
+{
+	const struct topology *topology = topology_acquire(service->holder);
+	uint32_t count = service->options.num_tokens;
+	int64_t *tokens = xcalloc((size_t)count + 1, sizeof(*tokens));
+	int rc;
+
+	if (service->options.initial_token_count > 0) {
+		rc = service_check_initial(service, topology, err);
+		if (rc == 0)
+			service_keep_tokens(service, service->options.initial_tokens,
+			    service->options.initial_token_count);
+	} else {
+		rc = service->ops->allocate(service->context, topology, tokens, count, err);
+		if (rc == 0)
+			service_keep_tokens(service, tokens, count);
+	}
+	topology_release(service->holder, topology);
+	free(tokens);
+	return rc;
+}
+
+static int
+service_take_saved(struct storage_service *service, struct error *err)
+{
+	const struct storage_service_options *options = &service->options;
+
+	if (options->saved_token_count != options->num_tokens)
+		return error_set(err, ERROR_CONFIG,
+		    "Cannot change the number of tokens from %" PRIu32 " to %" PRIu32,
+		    options->saved_token_count, options->num_tokens);
+	service_keep_tokens(service, options->saved_tokens, options->saved_token_count);
+	return 0;
+}
+
+/* ---- what we tell of ourselves --------------------------------------------------------------------------- */
+
+static void
+service_set_text(struct storage_service *service, enum application_state state, const char *text)
+{
+	struct gossip_change change = {state, slice_of_string(text)};
+
+	gossip_set(service->gossip, &change, 1);
+}
+
+/* Everything but tokens and status. */
+static void
+service_introduce(struct storage_service *service)
+{
+	const struct storage_service_options *options = &service->options;
+	char native[ENDPOINT_TEXT_SIZE], rpc[ENDPOINT_TEXT_SIZE], internal[ENDPOINT_TEXT_SIZE];
+	char internal_ip[ENDPOINT_TEXT_SIZE], host_id[UUID_TEXT_SIZE], schema[UUID_TEXT_SIZE];
+	char net_version[16];
+
+	uuid_format(&options->host_id, host_id);
+	uuid_format(&options->schema_version, schema);
+	endpoint_format(&options->native, native);
+	endpoint_format_address(&options->native, rpc);
+	endpoint_format(&options->internal, internal);
+	endpoint_format_address(&options->internal, internal_ip);
+	snprintf(net_version, sizeof(net_version), "%" PRIu32, options->net_version);
+	const struct gossip_change changes[] = {
+	    {STATE_NET_VERSION, slice_of_string(net_version)},
+	    {STATE_HOST_ID, slice_of_string(host_id)},
+	    {STATE_NATIVE_ADDRESS_AND_PORT, slice_of_string(native)},
+	    {STATE_RPC_ADDRESS, slice_of_string(rpc)},
+	    {STATE_RELEASE_VERSION, slice_of_string(options->release_version)},
+	    {STATE_SSTABLE_VERSIONS, slice_of_string(options->sstable_versions)},
+	    {STATE_DC, slice_of_string(snitch_local_datacenter(service->snitch))},
+	    {STATE_RACK, slice_of_string(snitch_local_rack(service->snitch))},
+	    {STATE_INTERNAL_ADDRESS_AND_PORT, slice_of_string(internal)},
+	    {STATE_INTERNAL_IP, slice_of_string(internal_ip)},
+	    {STATE_SCHEMA, slice_of_string(schema)},
+	    {STATE_RPC_READY,
+		slice_of_string(atomic_load(&service->is_rpc_ready) ? "true" : "false")},
+	};
+
+	gossip_set(service->gossip, changes, sizeof(changes) / sizeof(changes[0]));
+}
+
+static void
+service_tell_status(struct storage_service *service, enum node_status_kind kind)
+{
+	struct node_status status = {
+	    .kind = kind, .token = service->token_count > 0 ? service->tokens[0] : 0};
+
+	gossip_set_status(service->gossip, &status, service->tokens, service->token_count);
+}
+
+/* ---- may we join? -------------------------------------------------------------------------------------------- */
+
+static struct node_status
+service_shadow_status(struct storage_service *service, struct peer *peer)
+{
+	struct node_status status = {.kind = NODE_STATUS_NONE};
+	struct slice value = gossip_shadow_value(service->gossip, peer, STATE_STATUS_WITH_PORT);
+
+	if (slice_is_null(value))
+		value = gossip_shadow_value(service->gossip, peer, STATE_STATUS);
+	if (node_status_parse(value, service_local(service)->endpoint.port, &status, NULL) != 0)
+		status.kind = NODE_STATUS_NONE;
+	return status;
+}
+
+/* Is there a ring with data beside us? */
+static bool
+service_shadow_has_members(struct storage_service *service)
+{
+	for (uint32_t i = 0; i < peers_count(service->peers); i++) {
+		struct peer *peer = peers_at(service->peers, i);
+
+		if (peer->is_local || !gossip_shadow_knows(service->gossip, peer))
+			continue;
+		switch (service_shadow_status(service, peer).kind) {
+		case NODE_STATUS_NORMAL:
+		case NODE_STATUS_SHUTDOWN:
+		case NODE_STATUS_LEAVING:
+		case NODE_STATUS_MOVING:
+			return true;
+		default:
+			break;
+		}
+	}
+	return false;
+}
+
+/* Gossiper.isSafeForStartup: is somebody else known under our address? */
+static int
+service_check_address(struct storage_service *service, struct error *err)
+{
+	struct peer *local = service_local(service);
+	char address[ENDPOINT_TEXT_SIZE];
+	struct node_status status;
+	struct slice host_id;
+	struct uuid known;
+	bool is_safe;
+
+	if (!gossip_shadow_knows(service->gossip, local))
+		return 0;
+	status = service_shadow_status(service, local);
+	if (node_status_is_dead(status.kind))
+		return 0;
+	if (service->shall_bootstrap) {
+		is_safe = status.kind != NODE_STATUS_NONE && status.kind != NODE_STATUS_NORMAL &&
+		    status.kind != NODE_STATUS_SHUTDOWN;
+	} else {
+		host_id = gossip_shadow_value(service->gossip, local, STATE_HOST_ID);
+		is_safe = slice_is_null(host_id) ||
+		    uuid_parse((const char *)host_id.data, host_id.size, &known) != 0 ||
+		    uuid_equal(&known, &service->options.host_id);
+	}
+	if (is_safe)
+		return 0;
+	return error_set(err, ERROR_CONFIG,
+	    "A node with address %s already exists, cancelling join. Use "
+	    "cassandra.replace_address if you want to replace this node.",
+	    endpoint_format(&local->endpoint, address));
+}
+
+/* One change of the ring at a time, where it has to move data. */
+static int
+service_check_others(struct storage_service *service, struct error *err)
+{
+	for (uint32_t i = 0; i < peers_count(service->peers); i++) {
+		struct peer *peer = peers_at(service->peers, i);
+		char address[ENDPOINT_TEXT_SIZE];
+
+		if (peer->is_local || !gossip_shadow_knows(service->gossip, peer))
+			continue;
+		switch (service_shadow_status(service, peer).kind) {
+		case NODE_STATUS_BOOT:
+		case NODE_STATUS_LEAVING:
+		case NODE_STATUS_MOVING:
+			return error_set(err, ERROR_CONFIG,
+			    "Other bootstrapping/leaving/moving nodes detected, cannot bootstrap "
+			    "while cassandra.consistent.rangemovement is true (%s)",
+			    endpoint_format(&peer->endpoint, address));
+		default:
+			break;
+		}
+	}
+	return 0;
+}
+
+static int
+service_check_shadow(struct storage_service *service, struct error *err)
+{
+	const struct storage_service_options *options = &service->options;
+
+	service->shall_bootstrap = options->auto_bootstrap &&
+	    service->bootstrapped != BOOTSTRAP_COMPLETED &&
+	    !gossip_is_seed(service->gossip, &service_local(service)->endpoint) &&
+	    service_shadow_has_members(service);
+	if (!gossip_shadow_has_answer(service->gossip))
+		return 0;
+	if (service_check_address(service, err) != 0)
+		return -1;
+	if (service->shall_bootstrap && options->consistent_rangemovement)
+		return service_check_others(service, err);
+	return 0;
+}
+
+/* ---- the steps ---------------------------------------------------------------------------------------------------- */
+
+/* A full member: saved first, then told. */
+static int
+service_become_normal(struct storage_service *service, struct error *err)
+{
+	if (service->ops->save_local(service->context, BOOTSTRAP_COMPLETED, service->tokens,
+		service->token_count, err) != 0)
+		return -1;
+	service->bootstrapped = BOOTSTRAP_COMPLETED;
+	service_set_local(service, MEMBER_NORMAL);
+	service_tell_status(service, NODE_STATUS_NORMAL);
+	atomic_store(&service->has_joined, true);
+	service_set_mode(service, STORAGE_NORMAL, "");
+	return 0;
+}
+
+static void
+service_stream_done(struct service_wait *wait, const struct error *err)
+{
+	struct storage_service *service = (struct storage_service *)((char *)wait -
+	    offsetof(struct storage_service, stream_wait));
+	struct error failed;
+
+	if (err == NULL && service_become_normal(service, &failed) == 0) {
+		service_done(service, NULL);
+		return;
+	}
+	if (err != NULL)
+		failed = *err;
+	error_prefix(&failed, "bootstrap");
+	service_done(service, &failed);
+}
+
+static void
+service_ring_delay_over(struct task *task, struct worker *worker)
+{
+	struct storage_service *service =
+	    (struct storage_service *)((char *)task - offsetof(struct storage_service, timer_task));
+
+	(void)worker;
+	service->step = SERVICE_STEP_STREAM;
+	service_set_mode(service, STORAGE_JOINING, "Starting to bootstrap...");
+	service->stream_wait.on_done = service_stream_done;
+	service->ops->bootstrap(service->context, &service->stream_wait);
+}
+
+static void
+service_timer_fired(struct cluster_timer *timer)
+{
+	struct storage_service *service =
+	    (struct storage_service *)((char *)timer - offsetof(struct storage_service, timer));
+
+	service->timer_task = (struct task){.run = service_ring_delay_over};
+	/* A stage that is stopping: so is the node, and nobody waits any more. */
+	(void)cluster_submit(service->env, CLUSTER_STAGE_GOSSIP, &service->timer_task);
+}
+
+/* BOOT: others send us copies of writes from now on; when all know it, what was there before is fetched. */
+static int
+service_begin_bootstrap(struct storage_service *service, struct error *err)
+{
+	if (service->ops->bootstrap == NULL)
+		return error_set(err, ERROR_CONFIG,
+		    "this node would have to fetch its part of the data from the ring "
+		    "(auto_bootstrap), which this version of Helenus cannot: set "
+		    "auto_bootstrap: false to join without it");
+	if (service->ops->save_local(service->context, BOOTSTRAP_IN_PROGRESS, NULL, 0, err) != 0)
+		return -1;
+	service->step = SERVICE_STEP_RING_DELAY;
+	service_set_local(service, MEMBER_JOINING);
+	service_tell_status(service, NODE_STATUS_BOOT);
+	service_set_mode(service, STORAGE_JOINING, "waiting for pending range calculation");
+	service->timer.fire = service_timer_fired;
+	cluster_timer_start(service->env, &service->timer, service->options.ring_delay_ns);
+	return 0;
+}
+
+/* The picture is whole: a new node chooses its place now. */
+static void
+service_settled(struct storage_service *service)
+{
+	struct error err;
+	int rc = 0;
+
+	service_apply(service);
+	if (!service->shall_join) {
+		log_info("Not joining ring as requested. Use nodetool join to initiate ring "
+			 "joining");
+	} else if (!atomic_load(&service->has_joined)) {
+		if (service->token_count == 0)
+			rc = service_choose_tokens(service, &err);
+		if (rc == 0 && service->shall_bootstrap)
+			rc = service_begin_bootstrap(service, &err);
+		else if (rc == 0)
+			rc = service_become_normal(service, &err);
+	}
+	if (rc != 0)
+		service_done(service, &err);
+	else if (service->step != SERVICE_STEP_RING_DELAY)
+		service_done(service, NULL);
+}
+
+static void
+service_on_settled(struct gossip_wait *wait, const struct error *err)
+{
+	struct storage_service *service = (struct storage_service *)((char *)wait -
+	    offsetof(struct storage_service, gossip_wait));
+
+	(void)err;
+	service_settled(service);
+}
+
+/* Has anybody to be waited for? A node that nobody answered and that knows nobody is the ring. */
+static bool
+service_is_alone(struct storage_service *service)
+{
+	return peers_count(service->peers) == 1 ||
+	    (!gossip_shadow_has_answer(service->gossip) &&
+		gossip_unreachable_count(service->gossip) == 0);
+}
+
+static int
+service_begin(struct storage_service *service, struct error *err)
+{
+	bool is_alone;
+
+	if (service_check_shadow(service, err) != 0)
+		return -1;
+	if (service->options.saved_token_count > 0 && service_take_saved(service, err) != 0)
+		return -1;
+	is_alone = service_is_alone(service);
+	service_introduce(service);
+	/* A node that was in the ring is there again at once, and all tell so in one message. */
+	if (service->token_count > 0 && service->shall_join &&
+	    service->bootstrapped == BOOTSTRAP_COMPLETED) {
+		log_info("Using saved tokens (%" PRIu32 ")", service->token_count);
+		if (service_become_normal(service, err) != 0)
+			return -1;
+	} else if (service->token_count > 0 && !service->shall_join) {
+		service_set_local(service, MEMBER_NORMAL);
+		service_tell_status(service, NODE_STATUS_HIBERNATE);
+	}
+	gossip_start(service->gossip, service->options.generation);
+	service->step = SERVICE_STEP_SETTLE;
+	if (is_alone) {
+		service_settled(service);
+		return 0;
+	}
+	service->gossip_wait = (struct gossip_wait){.on_done = service_on_settled};
+	gossip_settle(service->gossip, &service->gossip_wait);
+	return 0;
+}
+
+static void
+service_on_shadow(struct gossip_wait *wait, const struct error *err)
+{
+	struct storage_service *service = (struct storage_service *)((char *)wait -
+	    offsetof(struct storage_service, gossip_wait));
+	struct error failed;
+
+	if (err != NULL)
+		service_done(service, err);
+	else if (service_begin(service, &failed) != 0)
+		service_done(service, &failed);
+}
+
+void
+storage_service_start(struct storage_service *service, struct service_wait *wait)
+{
+	struct error err;
+
+	service->wait = wait;
+	if (service->bootstrapped == BOOTSTRAP_DECOMMISSIONED) {
+		if (!service->options.override_decommission) {
+			error_set(&err, ERROR_CONFIG,
+			    "This node was decommissioned and will not rejoin the ring unless "
+			    "cassandra.override_decommission=true has been set, or all existing "
+			    "data is removed and the node is bootstrapped again");
+			service_done(service, &err);
+			return;
+		}
+		log_warn("This node was decommissioned, but overridden by "
+			 "cassandra.override_decommission");
+		service->bootstrapped = BOOTSTRAP_NEEDED;
+		service->options.saved_token_count = 0;
+	}
+	service->step = SERVICE_STEP_SHADOW;
+	service->gossip_wait = (struct gossip_wait){.on_done = service_on_shadow};
+	gossip_shadow_round(service->gossip, &service->gossip_wait);
+}
+
+/* ---- nodetool join ---------------------------------------------------------------------------------------------------- */
+
+static void
+service_run_join(struct task *task, struct worker *worker)
+{
+	struct storage_service *service =
+	    (struct storage_service *)((char *)task - offsetof(struct storage_service, join_task));
+	struct service_wait *wait = atomic_exchange(&service->join_wait, NULL);
+	struct error err;
+
+	(void)worker;
+	if (service->step != SERVICE_STEP_DONE || service->shall_join) {
+		error_set(&err, ERROR_INVALID,
+		    service->step != SERVICE_STEP_DONE ? "the node is starting or joining"
+						       : "This node has already joined the ring.");
+		wait->on_done(wait, &err);
+		return;
+	}
+	log_info("Joining ring by operator request");
+	service->wait = wait;
+	service->shall_join = true;
+	service_settled(service);
+}
+
+void
+storage_service_join(struct storage_service *service, struct service_wait *wait)
+{
+	struct service_wait *none = NULL;
+	struct error err;
+
+	if (!atomic_compare_exchange_strong(&service->join_wait, &none, wait)) {
+		error_set(&err, ERROR_INVALID, "the node is joining already");
+		wait->on_done(wait, &err);
+		return;
+	}
+	service->join_task = (struct task){.run = service_run_join};
+	if (!cluster_submit(service->env, CLUSTER_STAGE_GOSSIP, &service->join_task)) {
+		atomic_store(&service->join_wait, NULL);
+		error_set(&err, ERROR_SHUTDOWN, "the node is stopping");
+		wait->on_done(wait, &err);
+	}
+}
+
+/* ---- values that change while the node runs ------------------------------------------------------------------------------ */
+
+void
+storage_service_set_rpc_ready(struct storage_service *service, bool is_ready)
+{
+	if (atomic_exchange(&service->is_rpc_ready, is_ready) != is_ready)
+		service_set_text(service, STATE_RPC_READY, is_ready ? "true" : "false");
+}
+
+void
+storage_service_set_schema(struct storage_service *service, const struct uuid *schema_version)
+{
+	char text[UUID_TEXT_SIZE];
+
+	uuid_format(schema_version, text);
+	service_set_text(service, STATE_SCHEMA, text);
+}
+
+void
+storage_service_set_load(struct storage_service *service, uint64_t bytes)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu64 ".0", bytes);
+	service_set_text(service, STATE_LOAD, text);
+}
+
+enum storage_mode
+storage_service_mode(const struct storage_service *service)
+{
+	return (enum storage_mode)atomic_load(&service->mode);
+}
+
+bool
+storage_service_has_joined(const struct storage_service *service)
+{
+	return atomic_load(&service->has_joined);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t *
+service_copy_tokens(const int64_t *tokens, uint32_t count)
+{
+	int64_t *copy = xcalloc((size_t)count + 1, sizeof(*copy));
+
+	if (count > 0)
+		memcpy(copy, tokens, count * sizeof(*copy));
+	return copy;
+}
+
+struct storage_service *
+storage_service_new(struct cluster_env *env, struct peers *peers, struct gossip *gossip,
+    struct topology_holder *holder, struct snitch *snitch,
+    const struct storage_service_options *options, const struct storage_service_ops *ops,
+    void *context)
+{
+	struct storage_service *service = xzalloc(sizeof(*service));
+
+	service->env = env;
+	service->peers = peers;
+	service->gossip = gossip;
+	service->holder = holder;
+	service->snitch = snitch;
+	service->ops = ops;
+	service->context = context;
+	service->options = *options;
+	service->options.release_version = xstrdup(options->release_version);
+	service->options.sstable_versions = xstrdup(options->sstable_versions);
+	service->options.saved_tokens =
+	    service_copy_tokens(options->saved_tokens, options->saved_token_count);
+	service->options.initial_tokens =
+	    service_copy_tokens(options->initial_tokens, options->initial_token_count);
+	service->bootstrapped = options->bootstrapped;
+	service->shall_join = options->join_ring;
+	atomic_init(&service->mode, STORAGE_STARTING);
+	topology_holder_set_local(
+	    holder, snitch_local_datacenter(snitch), snitch_local_rack(snitch));
+	service_subscribe(service);
+	return service;
+}
+
+void
+storage_service_free(struct storage_service *service)
+{
+	if (service == NULL)
+		return;
+	service_nodes_free(service);
+	free(service->tokens);
+	free((char *)service->options.release_version);
+	free((char *)service->options.sstable_versions);
+	free((int64_t *)service->options.saved_tokens);
+	free((int64_t *)service->options.initial_tokens);
+	free(service);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_CLUSTER_STORAGE_SERVICE_INTERNAL_H
+#define HELENUS_CLUSTER_STORAGE_SERVICE_INTERNAL_H
+
+/* Shared by storage_service.c (this node's way into the ring) and storage_service_members.c (the others). */
+#include "cluster/storage_service.h"
+
+/* What we know of one node. All on the gossip stage. */
+struct service_node {
+	struct peer *peer;
+	bool is_saved; /* of system.peers, gossip has not told its status yet */
+	bool is_in_ring; /* to be in the topology, as `state` */
+	bool
+	    is_removed; /* put out of the ring; what gossip still says of that generation is void */
+	bool is_dirty; /* something of it changed since the last service_apply() */
+	enum member_state state;
+	struct uuid host_id;
+	bool has_host_id;
+	char *datacenter, *rack; /* owned; the snitch's answer */
+	int64_t *tokens; /* owned; ascending */
+	uint32_t token_count;
+	int64_t next_token; /* MEMBER_MOVING */
+	struct peer *replaces; /* MEMBER_REPLACING */
+	int32_t generation;
+
+	/* What the topology, system.peers and clients were last told. */
+	bool was_member; /* NORMAL, LEAVING or MOVING in the topology */
+	bool is_join_untold; /* NEW_NODE waits until clients can connect to it */
+	enum { SERVICE_TOLD_NOTHING, SERVICE_TOLD_UP, SERVICE_TOLD_DOWN } told;
+	struct endpoint native; /* as last told */
+};
+
+enum service_step {
+	SERVICE_STEP_IDLE,
+	SERVICE_STEP_SHADOW,
+	SERVICE_STEP_SETTLE,
+	SERVICE_STEP_RING_DELAY, /* BOOT has been told */
+	SERVICE_STEP_STREAM,
+	SERVICE_STEP_DONE,
+};
+
+struct storage_service {
+	struct cluster_env *env; /* borrowed, and all that follow */
+	struct peers *peers;
+	struct gossip *gossip;
+	struct topology_holder *holder;
+	struct snitch *snitch;
+	const struct storage_service_ops *ops;
+	void *context;
+
+	struct storage_service_options options; /* strings and arrays are owned */
+	struct gossip_subscriber subscriber;
+
+	/* The gossip stage's. */
+	struct service_node **nodes; /* by peer index; holes are NULL */
+	uint32_t node_capacity;
+	struct task apply_task;
+	bool is_apply_queued;
+
+	enum service_step step;
+	struct service_wait *wait; /* of start or join */
+	struct gossip_wait gossip_wait;
+	struct cluster_timer timer;
+	struct task timer_task;
+	struct service_wait stream_wait;
+	bool shall_bootstrap;
+	bool shall_join; /* join_ring, or nodetool join */
+	struct task join_task;
+	struct service_wait *_Atomic join_wait; /* handed over by storage_service_join() */
+	enum bootstrap_state bootstrapped;
+	int64_t *tokens; /* owned; this node's; ascending */
+	uint32_t token_count;
+
+	/* Any thread. */
+	_Atomic int mode; /* enum storage_mode */
+	_Atomic bool has_joined;
+	_Atomic bool is_rpc_ready;
+};
+
+/* ---- storage_service_members.c; gossip stage ---- */
+
+/* Find or make. */
+struct service_node *service_node(struct storage_service *service, struct peer *peer);
+void service_nodes_free(struct storage_service *service);
+/* Put what changed into topology, system.peers and events, after the callbacks of this message. */
+void service_mark(struct storage_service *service, struct peer *peer);
+/* The same at once. */
+void service_apply(struct storage_service *service);
+/* This node's own membership; tokens are copied. */
+void service_set_local(struct storage_service *service, enum member_state state);
+void service_set_tokens(struct service_node *node, const int64_t *tokens, uint32_t count);
+void service_subscribe(struct storage_service *service);
+
+#endif
