@@ -28,6 +28,9 @@ struct snitch_config {
 	const char *endpoint_snitch; /* class name, with or without its package */
 	/* Folder of cassandra-rackdc.properties and cassandra-topology.properties. */
 	const char *config_folder;
+	/* Keys `dc` and `rack` (ours): this node's place, before what the file says; NULL: not given. With SimpleSnitch too, and
+	 * others are then located by what they gossip. */
+	const char *datacenter, *rack;
 	bool is_dynamic; /* dynamic_snitch, true */
 	double badness_threshold; /* dynamic_snitch_badness_threshold, 1.0 */
 	uint64_t update_interval_ns; /* dynamic_snitch_update_interval, 100 ms */
