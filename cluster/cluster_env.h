@@ -13,6 +13,7 @@
 #include "base/timer_wheel.h"
 #include "cluster/message.h"
 #include "cluster/peer.h"
+#include "cluster/stream_channel.h"
 
 /* Where work runs; Cassandra's Stage. */
 enum cluster_stage {
@@ -68,6 +69,18 @@ struct cluster_env {
 	 */
 	void (*send)(struct cluster_env *env, struct peer *to, struct message *message,
 	    struct worker *worker);
+	/*
+	 * Open a streaming connection. Never blocks and never fails here: where it cannot be opened, on_close() tells why.
+	 * The channel may be written to at once. Any thread.
+	 */
+	struct stream_channel *(*stream_open)(
+	    struct cluster_env *env, struct peer *to, struct stream_user *user);
+	/*
+	 * The streaming code's: another node opened a channel. Sets channel->user, or returns false to refuse it (it
+	 * is closed and freed then). On the channel's thread. Set before the first message; NULL: all are refused.
+	 */
+	bool (*on_stream)(struct cluster_env *env, struct stream_channel *channel);
+	void *stream_context; /* the streaming code's */
 };
 
 /* One task, to be run later. False: the task is still the caller's. */
