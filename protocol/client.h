@@ -23,7 +23,7 @@
  * now_in_seconds before v5, unset before v4) make ERROR_PROTOCOL; also ERROR_NO_MEMORY. After -1 the
  * buffer is as before.
  */
-int client_put_request(struct buffer *buffer, const struct message *request,
+int client_put_request(struct buffer *buffer, const struct client_message *request,
     enum compression compression, struct error *err);
 
 /* Options with the defaults of an absent option: consistency, SERIAL, no page size, no values. */

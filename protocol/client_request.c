@@ -199,7 +199,7 @@ client_put_register(struct buffer *buffer, const struct request_register *reques
 }
 
 static int
-client_put_body(struct buffer *buffer, const struct message *request, struct error *err)
+client_put_body(struct buffer *buffer, const struct client_message *request, struct error *err)
 {
 	uint8_t version = request->version;
 
@@ -231,7 +231,7 @@ client_put_body(struct buffer *buffer, const struct message *request, struct err
 }
 
 int
-client_put_request(struct buffer *buffer, const struct message *request,
+client_put_request(struct buffer *buffer, const struct client_message *request,
     enum compression compression, struct error *err)
 {
 	bool has_payload = request->version >= 4 && !slice_is_null(request->custom_payload);

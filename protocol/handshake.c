@@ -140,7 +140,8 @@ handshake_is_on(const struct request_startup *startup, const char *name, const c
 }
 
 int
-handshake_startup(struct handshake *handshake, const struct message *startup, struct error *err)
+handshake_startup(
+    struct handshake *handshake, const struct client_message *startup, struct error *err)
 {
 	const struct request_startup *options = &startup->startup;
 	enum compression compression;

@@ -48,8 +48,8 @@ int handshake_check(const struct handshake *handshake, const struct envelope_hea
  * (ERROR_PROTOCOL) the client may try again. The answer to STARTUP itself goes out unframed and
  * uncompressed.
  */
-int
-handshake_startup(struct handshake *handshake, const struct message *startup, struct error *err);
+int handshake_startup(
+    struct handshake *handshake, const struct client_message *startup, struct error *err);
 
 /*
  * The answer with this opcode has been written: READY or AUTHENTICATE switch v5 to segments,

@@ -396,7 +396,7 @@ message_decode_auth_response(
 }
 
 static int
-message_decode_payload(struct message_decoder *decoder, struct message *out)
+message_decode_payload(struct message_decoder *decoder, struct client_message *out)
 {
 	out->custom_payload = notation_bytes_map(&decoder->reader);
 	if (decoder->reader.is_failed)
@@ -408,8 +408,8 @@ message_decode_payload(struct message_decoder *decoder, struct message *out)
 }
 
 int
-message_decode_request(
-    const struct envelope *envelope, struct arena *arena, struct message *out, struct error *err)
+message_decode_request(const struct envelope *envelope, struct arena *arena,
+    struct client_message *out, struct error *err)
 {
 	const struct envelope_header *header = &envelope->header;
 	struct message_decoder decoder = {

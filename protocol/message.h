@@ -117,7 +117,7 @@ struct request_auth_response {
 	struct slice token; /* may be null */
 };
 
-struct message {
+struct client_message {
 	uint8_t version;
 	uint8_t opcode; /* which member of the union holds */
 	int16_t stream;
@@ -140,8 +140,8 @@ struct message {
  * -1: ERROR_PROTOCOL with the text to answer, ERROR_NO_MEMORY. out->stream, version and opcode are
  * set in any case.
  */
-int message_decode_request(
-    const struct envelope *envelope, struct arena *arena, struct message *out, struct error *err);
+int message_decode_request(const struct envelope *envelope, struct arena *arena,
+    struct client_message *out, struct error *err);
 
 /*
  * The prepared id of an EXECUTE, without decoding the rest; for choosing a stage. The null slice

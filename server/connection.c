@@ -400,7 +400,7 @@ connection_note_options(struct connection *connection, const struct request_star
 }
 
 static void
-connection_startup(struct connection *connection, const struct message *message)
+connection_startup(struct connection *connection, const struct client_message *message)
 {
 	struct network *network = connection->loop->network;
 	struct handshake *handshake = &connection->handshake;
@@ -434,7 +434,7 @@ connection_startup(struct connection *connection, const struct message *message)
 }
 
 static void
-connection_register(struct connection *connection, const struct message *message)
+connection_register(struct connection *connection, const struct client_message *message)
 {
 	struct response response;
 	struct buffer buffer;
@@ -453,7 +453,7 @@ connection_register(struct connection *connection, const struct message *message
 static void
 connection_message(struct connection *connection, struct envelope *envelope)
 {
-	struct message message;
+	struct client_message message;
 	struct arena arena;
 	struct error err;
 

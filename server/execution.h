@@ -60,7 +60,7 @@ struct execution {
 	struct prepared_statement *plan; /* shared; dropped at the end; NULL: a BATCH message */
 	bool is_batch;
 	struct executor_batch *batch; /* plans of a BATCH message, dropped at the end; NULL: none */
-	const struct message *message; /* NULL: internal */
+	const struct client_message *message; /* NULL: internal */
 	const struct query_options *options;
 	struct slice keyspace; /* that names without one mean; null: none */
 	struct slice result_metadata_id; /* EXECUTE of v5: what the client has; null else */

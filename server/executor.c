@@ -850,7 +850,7 @@ void
 executor_run(struct request *request, struct worker *worker)
 {
 	struct execution *execution = arena_alloc(&request->arena, sizeof(*execution));
-	struct message *message = arena_zalloc(&request->arena, sizeof(*message));
+	struct client_message *message = arena_zalloc(&request->arena, sizeof(*message));
 	struct envelope envelope = {request->header, request->body};
 	struct error err;
 	int rc;

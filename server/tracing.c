@@ -81,7 +81,7 @@ tracing_event(struct execution *execution, const char *format, ...)
 static void
 tracing_take_query(struct tracing *tracing, const struct execution *execution)
 {
-	const struct message *message = execution->message;
+	const struct client_message *message = execution->message;
 	const struct query_options *options = NULL;
 
 	switch (message->opcode) {

@@ -372,8 +372,8 @@ stress_hello_cb(void *user, const struct envelope *envelope)
 }
 
 static int
-stress_hello_ask(
-    struct stress_hello *hello, const struct message *request, int timeout_ms, struct error *err)
+stress_hello_ask(struct stress_hello *hello, const struct client_message *request, int timeout_ms,
+    struct error *err)
 {
 	struct stress_connection *connection = hello->connection;
 
@@ -399,7 +399,7 @@ static int
 stress_hello_authenticate(struct stress_hello *hello, int timeout_ms, struct error *err)
 {
 	const struct stress_settings *settings = hello->connection->settings;
-	struct message request = {
+	struct client_message request = {
 	    .version = hello->connection->version, .opcode = OPCODE_AUTH_RESPONSE};
 	struct buffer token;
 	int rc;
@@ -427,7 +427,7 @@ stress_hello_say(struct stress_hello *hello, int timeout_ms, struct error *err)
 	    {slice_of_string("COMPRESSION"),
 		slice_of_string(compression_name(connection->compression))},
 	};
-	struct message request = {
+	struct client_message request = {
 	    .version = connection->version,
 	    .opcode = OPCODE_STARTUP,
 	    .startup = {connection->compression == COMPRESSION_NONE ? 2 : 3, options},

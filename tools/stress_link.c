@@ -30,7 +30,7 @@ stress_link_use(struct stress_link *link, int timeout_ms, struct error *err)
 {
 	struct stress_connection *connection = &link->connection;
 	struct stress_use use = {.is_done = false};
-	struct message request = {.version = connection->version, .opcode = OPCODE_QUERY};
+	struct client_message request = {.version = connection->version, .opcode = OPCODE_QUERY};
 	char text[STRESS_NAME_MAX + 16];
 	int rc = 0;
 

@@ -36,7 +36,7 @@ stress_answer_cb(void *user, const struct envelope *envelope)
 }
 
 static int
-stress_session_ask(struct stress_session *session, const struct message *request,
+stress_session_ask(struct stress_session *session, const struct client_message *request,
     struct arena *arena, struct client_response *out, struct error *err)
 {
 	struct stress_connection *connection = &session->connection;
@@ -73,7 +73,7 @@ stress_session_execute(struct stress_session *session, const char *query,
     enum consistency consistency, struct arena *arena, struct client_response *out,
     struct error *err)
 {
-	struct message request = {
+	struct client_message request = {
 	    .version = session->connection.version,
 	    .opcode = OPCODE_QUERY,
 	    .query = {slice_of_string(query), client_query_options(consistency)},
@@ -308,7 +308,7 @@ int
 stress_session_prepare(struct stress_session *session, const char *query,
     struct stress_statement *out, struct error *err)
 {
-	struct message request = {
+	struct client_message request = {
 	    .version = session->connection.version,
 	    .opcode = OPCODE_PREPARE,
 	    .prepare = {.query = slice_of_string(query)},

@@ -339,7 +339,7 @@ static void
 stress_client_put_prepare(
     struct stress_worker *worker, struct stress_client *client, struct buffer *out)
 {
-	struct message request = {
+	struct client_message request = {
 	    .version = client->link->connection.version,
 	    .opcode = OPCODE_PREPARE,
 	    .stream = client->stream,

@@ -131,7 +131,7 @@ load_read_all(int fd, uint8_t *bytes, size_t size)
 
 /* Ask and wait; the answer lies in `body` and the arena. */
 static void
-load_ask(int fd, const struct message *message, struct buffer *body, struct arena *arena,
+load_ask(int fd, const struct client_message *message, struct buffer *body, struct arena *arena,
     struct client_response *response)
 {
 	struct envelope envelope = {0};
@@ -172,7 +172,7 @@ static void
 load_startup(int fd, struct buffer *body, struct arena *arena)
 {
 	struct startup_option option = {slice_of_string("CQL_VERSION"), slice_of_string("3.0.0")};
-	struct message message = {.version = LOAD_VERSION,
+	struct client_message message = {.version = LOAD_VERSION,
 	    .opcode = OPCODE_STARTUP,
 	    .startup = {.count = 1, .options = &option}};
 	struct client_response response;
@@ -183,7 +183,7 @@ load_startup(int fd, struct buffer *body, struct arena *arena)
 static void
 load_query(int fd, const char *text, struct buffer *body, struct arena *arena)
 {
-	struct message message = {.version = LOAD_VERSION,
+	struct client_message message = {.version = LOAD_VERSION,
 	    .opcode = OPCODE_QUERY,
 	    .query = {
 		.query = slice_of_string(text), .options = client_query_options(CONSISTENCY_ONE)}};
@@ -234,7 +234,7 @@ load_prepare(struct load_template *template, const char *text, uint32_t value_co
 {
 	/* A null server prepares nothing and takes any id. */
 	static const uint8_t nothing[16];
-	struct message message = {.version = LOAD_VERSION,
+	struct client_message message = {.version = LOAD_VERSION,
 	    .opcode = OPCODE_PREPARE,
 	    .prepare = {.query = slice_of_string(text), .keyspace = slice_null}};
 	struct client_response response;
@@ -377,7 +377,7 @@ load_run(struct load *load)
 static void
 load_scan(struct load *load, int fd, struct buffer *body)
 {
-	struct message message = {.version = LOAD_VERSION,
+	struct client_message message = {.version = LOAD_VERSION,
 	    .opcode = OPCODE_QUERY,
 	    .query = {.query = slice_of_string("SELECT * FROM bench.standard1"),
 		.options = client_query_options(CONSISTENCY_ONE)}};

@@ -45,7 +45,8 @@ crash_client_open(struct crash_client *client, int port)
 	    .sin_port = htons((uint16_t)port),
 	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct startup_option option = {slice_of_string("CQL_VERSION"), slice_of_string("3.0.0")};
-	struct message request = {.version = 4, .opcode = OPCODE_STARTUP, .startup = {1, &option}};
+	struct client_message request = {
+	    .version = 4, .opcode = OPCODE_STARTUP, .startup = {1, &option}};
 	struct client_response response;
 	struct error err;
 	int one = 1;
@@ -80,7 +81,7 @@ crash_client_close(struct crash_client *client)
 void
 crash_client_query(struct crash_client *client, int16_t stream, const char *text)
 {
-	struct message request = {.version = 4,
+	struct client_message request = {.version = 4,
 	    .opcode = OPCODE_QUERY,
 	    .stream = stream,
 	    .query = {slice_of_string(text), client_query_options(CONSISTENCY_ONE)}};
@@ -95,7 +96,7 @@ crash_client_execute(struct crash_client *client, int16_t stream, struct slice i
     const struct slice *values, uint32_t count)
 {
 	struct bound_value bound[8] = {0};
-	struct message request = {.version = 4,
+	struct client_message request = {.version = 4,
 	    .opcode = OPCODE_EXECUTE,
 	    .stream = stream,
 	    .execute = {.id = id, .options = client_query_options(CONSISTENCY_ONE)}};
@@ -186,7 +187,7 @@ crash_client_do(struct crash_client *client, struct client_response *response, c
 int
 crash_client_prepare(struct crash_client *client, const char *text, uint8_t id[16])
 {
-	struct message request = {
+	struct client_message request = {
 	    .version = 4, .opcode = OPCODE_PREPARE, .prepare = {slice_of_string(text), slice_null}};
 	struct client_response response;
 	struct error err;

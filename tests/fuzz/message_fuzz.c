@@ -32,10 +32,10 @@ fuzz_walk_payload(struct slice payload)
 
 /* The same request again: encoded, decoded, encoded. */
 static void
-fuzz_round_trip(const struct message *request, struct arena *arena)
+fuzz_round_trip(const struct client_message *request, struct arena *arena)
 {
 	struct buffer first, second;
-	struct message again;
+	struct client_message again;
 	struct envelope envelope = {0};
 	struct error err;
 
@@ -56,7 +56,7 @@ fuzz_round_trip(const struct message *request, struct arena *arena)
 static void
 fuzz_request(const struct envelope *envelope)
 {
-	struct message request;
+	struct client_message request;
 	struct arena arena;
 	struct error err;
 

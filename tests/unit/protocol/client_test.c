@@ -10,7 +10,7 @@
 static struct arena arena;
 static struct buffer buffer;
 static struct error err;
-static struct message back;
+static struct client_message back;
 static struct client_response response;
 
 static void
@@ -35,7 +35,8 @@ text(const char *string)
 
 /* Encode, check against bytes where given, decode into `back`. */
 static void
-send_request(const struct message *request, enum compression compression, const char *expected)
+send_request(
+    const struct client_message *request, enum compression compression, const char *expected)
 {
 	struct envelope_decoder decoder;
 	struct envelope envelope;
@@ -61,7 +62,7 @@ send_request(const struct message *request, enum compression compression, const 
 START_TEST(test_startup_has_the_golden_bytes)
 {
 	struct startup_option option = {text("CQL_VERSION"), text("3.0.0")};
-	struct message request = {.version = 5, .opcode = OPCODE_STARTUP, .stream = 1};
+	struct client_message request = {.version = 5, .opcode = OPCODE_STARTUP, .stream = 1};
 
 	request.startup.count = 1;
 	request.startup.options = &option;
@@ -119,7 +120,8 @@ check_options(const struct query_options *options, uint8_t version)
 START_TEST(test_requests_come_back_as_they_were)
 {
 	for (uint8_t version = 4; version <= 6; version++) {
-		struct message request = {.version = version, .stream = 300, .is_traced = true};
+		struct client_message request = {
+		    .version = version, .stream = 300, .is_traced = true};
 
 		request.custom_payload = golden("0001 0001 'k' 00000001 'v'");
 		request.opcode = OPCODE_QUERY;
@@ -156,7 +158,7 @@ START_TEST(test_batch_register_and_token)
 	    {.query_or_id = text("insert"), .values = {1, &value, NULL}},
 	    {.is_prepared = true, .query_or_id = text("id")},
 	};
-	struct message request = {.version = 4, .opcode = OPCODE_BATCH};
+	struct client_message request = {.version = 4, .opcode = OPCODE_BATCH};
 	struct buffer token;
 
 	request.custom_payload = slice_null;
@@ -187,7 +189,7 @@ END_TEST
 START_TEST(test_long_bodies_are_compressed)
 {
 	static char query[4001];
-	struct message request = {.version = 4, .opcode = OPCODE_QUERY};
+	struct client_message request = {.version = 4, .opcode = OPCODE_QUERY};
 
 	memset(query, 'q', 4000);
 	request.custom_payload = slice_null;
@@ -201,7 +203,7 @@ END_TEST
 
 START_TEST(test_what_a_version_cannot_carry_is_refused)
 {
-	struct message request = {.version = 4, .opcode = OPCODE_QUERY};
+	struct client_message request = {.version = 4, .opcode = OPCODE_QUERY};
 
 	request.custom_payload = slice_null;
 	request.query.query = text("q");

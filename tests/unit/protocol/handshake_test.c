@@ -30,7 +30,7 @@ static int
 startup(uint8_t request_version, const char *const *pairs)
 {
 	struct startup_option options[8];
-	struct message message = {.version = request_version, .opcode = OPCODE_STARTUP};
+	struct client_message message = {.version = request_version, .opcode = OPCODE_STARTUP};
 
 	message.startup.options = options;
 	for (; pairs[0] != NULL; pairs += 2) {

@@ -6,7 +6,7 @@
 #include "golden.h"
 
 static struct arena arena;
-static struct message message;
+static struct client_message message;
 static struct error err;
 
 static void

@@ -180,7 +180,7 @@ START_TEST(test_paging_state_goes_into_its_place)
 	struct stress_maker maker;
 	struct buffer first, next;
 	struct envelope envelope;
-	struct message message;
+	struct client_message message;
 	struct arena arena;
 	struct error err;
 	bool is_over;
