@@ -237,6 +237,8 @@ admin_get_info(struct admin_call *call, struct error *err)
 	free(list);
 	admin_set(answer, "tokens", tokens);
 	admin_set_real(answer, "trace_probability", atomic_load(&node->trace_probability));
+	admin_set(
+	    answer, "incremental_backups", json_boolean(store_incremental_backups(node->store)));
 	return 0;
 }
 
@@ -650,6 +652,7 @@ admin_add_snapshot(void *argument, const struct store_snapshot_info *info)
 	admin_set_number(json, "true_bytes", info->true_bytes);
 	admin_set_number(json, "total_bytes", info->total_bytes);
 	admin_set(json, "created_ms", json_integer(info->created_ms));
+	admin_set(json, "expires_ms", json_integer(info->expires_ms));
 	json_array_append_new(argument, json);
 }
 
@@ -703,22 +706,19 @@ admin_get_loggers(struct admin_call *call, struct error *err)
 }
 
 static void
-admin_add_data_path(json_t *list, struct node *node, struct table_store *table)
+admin_add_data_path(json_t *list, struct table_store *table)
 {
 	json_t *json = json_object();
-	char id[UUID_TEXT_SIZE], plain[33], path[4096];
-	size_t at = 0;
+	const char *const *directories;
+	json_t *paths = json_array();
+	uint32_t count;
 
-	uuid_format(table_store_id(table), id);
-	for (const char *from = id; *from != '\0' && at < 32; from++)
-		if (*from != '-')
-			plain[at++] = *from;
-	plain[at] = '\0';
-	snprintf(path, sizeof(path), "%s/%s/%s-%s", node->config->data_file_directories.items[0],
-	    table_store_keyspace(table), table_store_name(table), plain);
+	directories = table_store_directories(table, &count);
+	for (uint32_t i = 0; i < count; i++)
+		json_array_append_new(paths, json_string(directories[i]));
 	admin_set_text(json, "keyspace", table_store_keyspace(table));
 	admin_set_text(json, "table", table_store_name(table));
-	admin_set_text(json, "path", path);
+	admin_set(json, "paths", paths);
 	json_array_append_new(list, json);
 }
 
@@ -733,7 +733,7 @@ admin_get_data_paths(struct admin_call *call, struct error *err)
 	if (admin_tables(call, &tables, &count, err) != 0)
 		return -1;
 	for (uint32_t i = 0; i < count; i++)
-		admin_add_data_path(list, call->node, tables[i]);
+		admin_add_data_path(list, tables[i]);
 	free(tables);
 	return 0;
 }

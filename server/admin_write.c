@@ -117,22 +117,42 @@ admin_post_refresh(struct admin_call *call, struct error *err)
 
 /* ---- snapshots ---------------------------------------------------------------------------------------- */
 
+/* snapshot --ttl: a duration of at least a minute, as Cassandra's SNAPSHOT_MIN_ALLOWED_TTL_SECONDS. */
+static int
+admin_snapshot_ttl(const char *text, int64_t *seconds, struct error *err)
+{
+	int64_t ms;
+
+	if (text == NULL)
+		return 0;
+	if (config_parse_duration_ms(text, &ms) != 0)
+		return error_set(err, ERROR_INVALID, "Invalid duration: %s", text);
+	*seconds = ms / 1000;
+	if (*seconds < 60)
+		return error_set(
+		    err, ERROR_INVALID, "ttl for snapshot must be at least 60 seconds");
+	return 0;
+}
+
 static int
 admin_post_snapshot(struct admin_call *call, struct error *err)
 {
+	const char *skip_flush = admin_argument(call, "skipflush");
+	struct store_snapshot_options options = {
+	    .skip_flush = skip_flush != NULL && strcmp(skip_flush, "true") == 0};
 	struct table_store **tables;
-	const char *tag;
 	uint32_t count;
 	int rc = 0;
 
-	if (admin_need(call, "tag", &tag, err) != 0)
+	if (admin_need(call, "tag", &options.tag, err) != 0 ||
+	    admin_snapshot_ttl(admin_argument(call, "ttl"), &options.ttl_seconds, err) != 0)
 		return -1;
-	if (strchr(tag, '/') != NULL || tag[0] == '.')
+	if (strchr(options.tag, '/') != NULL || options.tag[0] == '.')
 		return error_set(err, ERROR_INVALID, "Snapshot name cannot contain /");
 	if (admin_tables(call, &tables, &count, err) != 0)
 		return -1;
 	for (uint32_t i = 0; i < count && rc == 0; i++)
-		rc = store_snapshot(call->node->store, tables[i], tag, err);
+		rc = store_snapshot(call->node->store, tables[i], &options, err);
 	free(tables);
 	return rc;
 }
@@ -146,6 +166,17 @@ admin_post_clear_snapshots(struct admin_call *call, struct error *err)
 		admin_argument(call, "tag"), &removed, err) != 0)
 		return -1;
 	json_object_set_new(call->answer, "removed", json_integer(removed));
+	return 0;
+}
+
+static int
+admin_post_backup(struct admin_call *call, struct error *err)
+{
+	bool is_on = false;
+
+	if (admin_need_switch(call, &is_on, err) != 0)
+		return -1;
+	store_set_incremental_backups(call->node->store, is_on);
 	return 0;
 }
 
@@ -325,6 +356,7 @@ admin_post_reload_tls(struct admin_call *call, struct error *err)
 
 const struct admin_route admin_writes[] = {
     {"autocompaction", true, admin_post_auto_compaction},
+    {"backup", true, admin_post_backup},
     {"binary", true, admin_post_binary},
     {"clearsnapshot", true, admin_post_clear_snapshots},
     {"compact", true, admin_post_compact},

@@ -38,7 +38,6 @@
 	X(auto_optimise_full_repair_streams) \
 	X(auto_optimise_inc_repair_streams) \
 	X(auto_optimise_preview_repair_streams) \
-	X(auto_snapshot_ttl) \
 	X(autocompaction_on_startup_enabled) \
 	X(automatic_sstable_upgrade) \
 	X(back_pressure_enabled) \
@@ -136,7 +135,6 @@
 	X(ideal_consistency_level) \
 	X(in_select_cartesian_product_fail_threshold) \
 	X(in_select_cartesian_product_warn_threshold) \
-	X(incremental_backups) \
 	X(index_summary_resize_interval) \
 	X(initial_range_tombstone_list_allocation_size) \
 	X(inter_dc_stream_throughput_outbound) \
@@ -180,7 +178,6 @@
 	X(max_top_tombstone_partition_count) \
 	X(max_value_size) \
 	X(memtable_allocation_type) \
-	X(min_free_space_per_drive) \
 	X(min_tracked_partition_size) \
 	X(min_tracked_partition_tombstone_count) \
 	X(minimum_replication_factor_fail_threshold) \
@@ -270,7 +267,6 @@
 	X(skip_paxos_repair_on_topology_change) \
 	X(skip_paxos_repair_on_topology_change_keyspaces) \
 	X(slow_query_log_timeout) \
-	X(snapshot_before_compaction) \
 	X(snapshot_links_per_second) \
 	X(snapshot_on_duplicate_row_detection) \
 	X(snapshot_on_repaired_data_mismatch) \

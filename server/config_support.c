@@ -163,11 +163,6 @@ config_check_support(const struct config *config, struct error *err)
 	    strcmp(config->server_encryption_options__internode_encryption, "none") != 0)
 		return config_refuse(err, "server_encryption_options.internode_encryption",
 		    config->server_encryption_options__internode_encryption, "none");
-	if (config->data_file_directories.count > 1)
-		return error_set(err, ERROR_CONFIG,
-		    "data_file_directories: %zu directories are given, this version of Helenus "
-		    "uses one",
-		    (size_t)config->data_file_directories.count);
 	if (config->initial_token != NULL && *config->initial_token != '\0')
 		return config_refuse(err, "initial_token", config->initial_token, "left out");
 	if (config->disk_failure_policy != NULL &&

@@ -99,7 +99,8 @@ struct node {
 	_Atomic int64_t requests_per_second_max;
 
 	uint64_t dropped_told[NODE_STAGE_COUNT]; /* node_report_dropped()'s */
-	int lock_fd; /* of the data directory */
+	int *lock_fds; /* owned; one for each data directory that is locked */
+	size_t lock_count;
 	int stop_fd; /* written by node_request_stop(): main drains and exits */
 };
 

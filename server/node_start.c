@@ -41,7 +41,9 @@ node_store_options(const struct config *config, struct store_options *options)
 	const char *sync = config->commitlog_sync;
 
 	store_options_defaults(options);
-	options->data_directory = config->data_file_directories.items[0];
+	options->data_directories = (const char *const *)config->data_file_directories.items;
+	options->data_directory_count = (uint32_t)config->data_file_directories.count;
+	options->min_free_space_per_drive_bytes = (uint64_t)config->min_free_space_per_drive;
 	options->commitlog_directory = config->commitlog_directory;
 	options->commitlog_sync = strcasecmp(sync, "batch") == 0 ? COMMITLOG_SYNC_BATCH
 	    : strcasecmp(sync, "group") == 0                     ? COMMITLOG_SYNC_GROUP
@@ -69,6 +71,10 @@ node_store_options(const struct config *config, struct store_options *options)
 	options->compaction_bytes_per_second = (uint64_t)config->compaction_throughput;
 	options->auto_snapshot = config->auto_snapshot;
 	options->trickle_fsync = config->trickle_fsync;
+	options->auto_snapshot_ttl_seconds =
+	    config->auto_snapshot_ttl == CONFIG_UNSET ? 0 : config->auto_snapshot_ttl / 1000;
+	options->snapshot_before_compaction = config->snapshot_before_compaction;
+	options->incremental_backups = config->incremental_backups;
 }
 
 /* ---- one server for one data directory -------------------------------------------------------------- */
@@ -78,9 +84,9 @@ node_store_options(const struct config *config, struct store_options *options)
  * to clean up.
  */
 static int
-node_lock_data(struct node *node, struct error *err)
+node_lock_directory(struct node *node, const char *directory, struct error *err)
 {
-	char *path = xasprintf("%s/.helenusd.pid", node->config->data_file_directories.items[0]);
+	char *path = xasprintf("%s/.helenusd.pid", directory);
 	char text[32];
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644), rc = 0;
 	ssize_t got;
@@ -94,28 +100,43 @@ node_lock_data(struct node *node, struct error *err)
 		rc = error_set(err, ERROR_CONFIG,
 		    "%s is used by another server (process %s); give this one another "
 		    "data_directory, or stop that one",
-		    node->config->data_file_directories.items[0], text);
+		    directory, text);
 		close(fd);
 	} else {
 		int length = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
 
 		if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)length, 0) != length)
 			log_warn("%s: cannot write the pid: %s", path, strerror(errno));
-		node->lock_fd = fd;
+		node->lock_fds[node->lock_count++] = fd;
 	}
 	free(path);
 	return rc;
 }
 
 static int
+node_lock_data(struct node *node, struct error *err)
+{
+	const struct config_list *directories = &node->config->data_file_directories;
+
+	node->lock_fds = xcalloc(directories->count, sizeof(*node->lock_fds));
+	for (size_t i = 0; i < directories->count; i++)
+		if (node_lock_directory(node, directories->items[i], err) != 0)
+			return -1;
+	return 0;
+}
+
+static int
 node_make_directories(struct node *node, struct error *err)
 {
 	const struct config *config = node->config;
-	const char *directories[] = {config->data_file_directories.items[0],
+	const char *directories[] = {
 	    config->commitlog_directory, config->saved_caches_directory, config->hints_directory};
 
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
 		if (files_mkdir(node->env->files, directories[i], err) != 0)
+			return -1;
+	for (size_t i = 0; i < config->data_file_directories.count; i++)
+		if (files_mkdir(node->env->files, config->data_file_directories.items[i], err) != 0)
 			return -1;
 	return 0;
 }
@@ -196,8 +217,9 @@ node_fini(struct node *node)
 	for (int i = 0; i < NODE_STAGE_COUNT; i++)
 		stage_free(node->stages[i]);
 	metrics_fini(&node->metrics);
-	if (node->lock_fd > 0)
-		close(node->lock_fd);
+	for (size_t i = 0; i < node->lock_count; i++)
+		close(node->lock_fds[i]);
+	free(node->lock_fds);
 	if (node->stop_fd >= 0)
 		close(node->stop_fd);
 	memset(node, 0, sizeof(*node));

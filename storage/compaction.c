@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "storage/compaction_merge.h"
 #include "storage/lifecycle.h"
+#include "storage/snapshot.h"
 #include "storage/store_internal.h"
 
 enum { RANK_COMPACTION = 30, COMPACTION_MERGED_MAX = 32 };
@@ -211,9 +212,17 @@ compaction_rewrite(struct compaction *task, struct compaction_result *result, st
 	struct table_store *table = task->table;
 	struct store *store = task->manager->store;
 	struct lifecycle *lifecycle = NULL;
+	const char *directory;
+	uint64_t bytes = 0;
 	int rc;
 
-	if (lifecycle_begin(store->env, table->directory, "compaction", &lifecycle, err) != 0)
+	for (uint32_t i = 0; i < task->pick.count; i++)
+		bytes += sstable_total_size(task->pick.sstables[i]);
+	if (store->options.snapshot_before_compaction &&
+	    snapshot_before_compaction(table, err) != 0)
+		return -1;
+	if (table_store_choose_directory(table, bytes, &directory, err) != 0 ||
+	    lifecycle_begin(store->env, directory, "compaction", &lifecycle, err) != 0)
 		return -1;
 	rc =
 	    compaction_merge(table, &task->pick, lifecycle, compaction_progress, task, result, err);

@@ -192,7 +192,8 @@ compaction_open_writer(struct compaction_merger *merger, struct error *err)
 	char *base;
 	int rc;
 
-	merger->options.descriptor = table_store_new_descriptor(merger->table);
+	merger->options.descriptor =
+	    table_store_new_descriptor(merger->table, lifecycle_directory(merger->lifecycle));
 	base = sstable_base_path(&merger->options.descriptor);
 	rc = lifecycle_add(merger->lifecycle, base, err);
 	free(base);

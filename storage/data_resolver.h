@@ -44,8 +44,8 @@ struct data_resolver_request {
 /*
  * For the answers of `replica_count` replicas (1 is allowed) to `command`, which is borrowed. NULL: no memory.
  */
-struct data_resolver *data_resolver_new(
-    const struct read_command *command, uint32_t replica_count, struct arena *arena);
+struct data_resolver *
+data_resolver_new(const struct read_command *command, uint32_t replica_count, struct arena *arena);
 
 /*
  * Hand in replica's data answer to the command itself, once each, before the first run. The bytes are borrowed.
@@ -63,8 +63,8 @@ enum data_resolver_state data_resolver_run(struct data_resolver *resolver, struc
 
 /* After ASK: index < count. */
 uint32_t data_resolver_request_count(const struct data_resolver *resolver);
-const struct data_resolver_request *data_resolver_request(
-    const struct data_resolver *resolver, uint32_t index);
+const struct data_resolver_request *
+data_resolver_request(const struct data_resolver *resolver, uint32_t index);
 /* The answer to a request; the bytes are borrowed. */
 int data_resolver_answer(
     struct data_resolver *resolver, uint32_t index, struct slice encoded, struct error *err);
@@ -76,7 +76,7 @@ struct partition_iterator *data_resolver_partitions(struct data_resolver *resolv
  * After DONE: what a replica lacks of the merged result, one mutation (of one partition) each, ready for
  * mutation_encode() (READ_REPAIR_REQ) or store_apply(). count 0: it is up to date.
  */
-const struct mutation *data_resolver_repairs(
-    const struct data_resolver *resolver, uint32_t replica, uint32_t *count);
+const struct mutation *
+data_resolver_repairs(const struct data_resolver *resolver, uint32_t replica, uint32_t *count);
 
 #endif

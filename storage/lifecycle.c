@@ -143,12 +143,27 @@ lifecycle_count_files(
 	return 0;
 }
 
+/* The folder of a base path; heap, the caller's. */
+static char *
+lifecycle_folder(const char *base)
+{
+	return xstrndup(base, (size_t)(lifecycle_base_name(base) - base) - 1);
+}
+
+const char *
+lifecycle_directory(const struct lifecycle *lifecycle)
+{
+	return lifecycle->directory;
+}
+
 int
 lifecycle_remove(struct lifecycle *lifecycle, const char *base, struct error *err)
 {
-	int files;
+	char *folder = lifecycle_folder(base);
+	int files, rc = lifecycle_count_files(lifecycle->env, folder, base, &files, err);
 
-	if (lifecycle_count_files(lifecycle->env, lifecycle->directory, base, &files, err) != 0)
+	free(folder);
+	if (rc != 0)
 		return -1;
 	lifecycle_names_add(&lifecycle->removed, base, strlen(base));
 	return lifecycle_record(
@@ -170,7 +185,7 @@ lifecycle_commit(struct lifecycle *lifecycle, struct error *err)
 int
 lifecycle_delete_sstable(struct env *env, const char *base, struct error *err)
 {
-	char *directory = xstrndup(base, (size_t)(lifecycle_base_name(base) - base) - 1);
+	char *directory = lifecycle_folder(base);
 	char *toc = xasprintf("%s-TOC.txt", base);
 	struct file_list list;
 	int rc = 0;
@@ -205,8 +220,16 @@ lifecycle_clean(struct env *env, const char *directory, const char *path,
 	for (size_t i = 0; i < leftovers->count; i++)
 		if (lifecycle_delete_sstable(env, leftovers->names[i], err) != 0)
 			return -1;
-	if (files_sync_folder(env->files, directory, err) != 0)
-		return -1;
+	/* One sync a folder: leftovers of one disk mostly stand side by side. */
+	for (size_t i = 0; i < leftovers->count; i++) {
+		const char *name = leftovers->names[i];
+		size_t length = (size_t)(lifecycle_base_name(name) - name);
+
+		if (i > 0 && strncmp(name, leftovers->names[i - 1], length) == 0)
+			continue;
+		if (files_sync_parent(env->files, name, err) != 0)
+			return -1;
+	}
 	if (!files_exists(env->files, path))
 		return 0;
 	if (files_unlink(env->files, path, err) != 0)
@@ -372,8 +395,29 @@ done:
 	return rc;
 }
 
+/* The same names in every other directory as well. */
+static void
+lifecycle_names_spread(
+    struct lifecycle_names *names, const char *const *directories, uint32_t count)
+{
+	size_t known = names->count;
+
+	if (count == 1)
+		return;
+	for (size_t i = 0; i < known; i++)
+		for (uint32_t k = 0; k < count; k++) {
+			const char *name = lifecycle_base_name(names->names[i]);
+			char *base = xasprintf("%s/%s", directories[k], name);
+
+			if (strcmp(base, names->names[i]) != 0)
+				lifecycle_names_add(names, base, strlen(base));
+			free(base);
+		}
+}
+
 static int
-lifecycle_recover_log(struct env *env, const char *directory, const char *name, struct error *err)
+lifecycle_recover_log(struct env *env, const char *const *directories, uint32_t count,
+    const char *directory, const char *name, struct error *err)
 {
 	struct lifecycle_names added = {0}, removed = {0};
 	char *path = xasprintf("%s/%s", directory, name);
@@ -384,6 +428,7 @@ lifecycle_recover_log(struct env *env, const char *directory, const char *name, 
 		log_info("%s: %s, removing %zu SSTables", path,
 		    is_committed ? "was committed" : "was not committed",
 		    is_committed ? removed.count : added.count);
+		lifecycle_names_spread(is_committed ? &removed : &added, directories, count);
 		rc = lifecycle_clean(env, directory, path, is_committed ? &removed : &added, err);
 	}
 	lifecycle_names_fini(&added);
@@ -402,17 +447,22 @@ lifecycle_is_log(const char *name)
 }
 
 int
-lifecycle_recover(struct env *env, const char *directory, struct error *err)
+lifecycle_recover(
+    struct env *env, const char *const *directories, uint32_t count, struct error *err)
 {
-	struct file_list list;
 	int rc = 0;
 
-	if (files_list(env->files, directory, &list, err) != 0)
-		return -1;
-	for (size_t i = 0; i < list.count && rc == 0; i++)
-		if (lifecycle_is_log(list.entries[i].name))
-			rc = lifecycle_recover_log(env, directory, list.entries[i].name, err);
-	file_list_fini(&list);
+	for (uint32_t k = 0; k < count && rc == 0; k++) {
+		struct file_list list;
+
+		if (files_list(env->files, directories[k], &list, err) != 0)
+			return -1;
+		for (size_t i = 0; i < list.count && rc == 0; i++)
+			if (lifecycle_is_log(list.entries[i].name))
+				rc = lifecycle_recover_log(env, directories, count, directories[k],
+				    list.entries[i].name, err);
+		file_list_fini(&list);
+	}
 	return rc;
 }
 

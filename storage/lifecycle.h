@@ -20,7 +20,7 @@
 
 struct lifecycle;
 
-/* kind: "flush", "compaction", "cleanup", ... as Cassandra's OperationType file names. */
+/* What the transaction adds lies in `directory`, what it removes may lie elsewhere. kind: "flush", "compaction", "cleanup", ... as Cassandra's OperationType file names. */
 int lifecycle_begin(struct env *env, const char *directory, const char *kind,
     struct lifecycle **out, struct error *err);
 /* Durable before it returns. base: ".../nb-7-big" (without a dash behind). Before the first file of an
@@ -42,8 +42,15 @@ struct sstable;
 void lifecycle_finish_obsolete(
     struct lifecycle *lifecycle, struct sstable *const *removed, uint32_t count);
 
-/* At start, before SSTables are listed: finish every transaction log found in `directory`. */
-int lifecycle_recover(struct env *env, const char *directory, struct error *err);
+/* Where what a transaction adds lies; lives as long as it. */
+const char *lifecycle_directory(const struct lifecycle *lifecycle);
+
+/*
+ * At start, before SSTables are listed: finish every transaction log found in the table's directories. A table that a
+ * log names is looked for in all of them: its data may have been copied from elsewhere.
+ */
+int lifecycle_recover(
+    struct env *env, const char *const *directories, uint32_t count, struct error *err);
 
 /*
  * While the node runs: the tables that transaction logs of `directory` name, being added or removed at this

@@ -9,8 +9,16 @@
  */
 #include "storage/store.h"
 
-/* "<reason>-<wall clock ms>-<table>": the tags of auto_snapshot. Heap, the caller's. */
-char *snapshot_auto_tag(struct env *env, const char *reason, const char *table);
+/* A snapshot of auto_snapshot: its tag is "<reason>-<wall clock ms>-<table>". */
+int snapshot_auto(struct table_store *table, const char *reason, struct error *err);
+/* snapshot_before_compaction: what is on disk, as "<wall clock ms>-compact-<table>". */
+int snapshot_before_compaction(struct table_store *table, struct error *err);
+/* Remove the snapshots whose time is over, and note when the next one's is. On the timer's thread. */
+void snapshot_expire(struct store *store);
+
+struct sstable;
+/* incremental_backups: link the new table's files into backups/, where that is asked for. A failure is logged. */
+void snapshot_back_up(struct table_store *table, struct sstable *sstable);
 
 /* Bytes that only the table's snapshots still hold: files with no other link. */
 uint64_t snapshot_true_bytes(struct store *store, const struct table_store *table);

@@ -396,10 +396,7 @@ store_drop_table(struct store *store, struct table_store *table, struct error *e
 
 	if (store->options.auto_snapshot && metadata->options.allow_auto_snapshot &&
 	    !schema_is_local_keyspace(metadata->keyspace)) {
-		char *tag = snapshot_auto_tag(store->env, "dropped", table->name);
-
-		rc = store_snapshot(store, table, tag, err);
-		free(tag);
+		rc = snapshot_auto(table, "dropped", err);
 		if (rc != 0)
 			return -1;
 	}
@@ -478,14 +475,9 @@ store_truncate(struct store *store, struct table_store *table, store_truncated_f
 	upto = commitlog_current(store->commitlog);
 	if (store_flush(store, table, err) != 0)
 		return -1;
-	if (store->options.auto_snapshot && metadata->options.allow_auto_snapshot) {
-		char *tag = snapshot_auto_tag(store->env, "truncated", table->name);
-		int rc = store_snapshot(store, table, tag, err);
-
-		free(tag);
-		if (rc != 0)
-			return -1;
-	}
+	if (store->options.auto_snapshot && metadata->options.allow_auto_snapshot &&
+	    snapshot_auto(table, "truncated", err) != 0)
+		return -1;
 	if (record(context, table, upto, err) != 0)
 		return -1;
 	table->truncated_at = upto;
@@ -726,6 +718,8 @@ store_tick(struct store *store)
 			log_error("%s", err.text);
 	}
 	free(tables);
+	if (env_wall_us(store->env) / 1000 >= atomic_load(&store->next_snapshot_expiry_ms))
+		snapshot_expire(store);
 	/* A memtable's memory goes with its last reader, which may be after its flush ended. */
 	if (atomic_load(&store->waiting_count) > 0) {
 		store_relieve_memory(store);
@@ -785,6 +779,26 @@ store_on_log_pressure(void *context, const uint32_t *slots, size_t count)
 	}
 }
 
+static void
+store_copy_directories(struct store *store)
+{
+	const char *const *given = store->options.data_directories;
+	char **copies = xcalloc(store->options.data_directory_count, sizeof(*copies));
+
+	for (uint32_t i = 0; i < store->options.data_directory_count; i++)
+		copies[i] = xstrdup(given[i]);
+	store->options.data_directories = (const char *const *)copies;
+}
+
+static int
+store_make_directories(struct store *store, struct error *err)
+{
+	for (uint32_t i = 0; i < store->options.data_directory_count; i++)
+		if (files_mkdir(store->env->files, store->options.data_directories[i], err) != 0)
+			return -1;
+	return 0;
+}
+
 int
 store_open(const struct store_options *options, struct env *env,
     const struct store_executor *executor, struct store **out, struct error *err)
@@ -792,7 +806,7 @@ store_open(const struct store_options *options, struct env *env,
 	struct store *store = xzalloc(sizeof(*store));
 
 	store->options = *options;
-	store->options.data_directory = store_strdup(options->data_directory);
+	store_copy_directories(store);
 	store->options.commitlog_directory = store_strdup(options->commitlog_directory);
 	store->options.archive_command = store_strdup(options->archive_command);
 	store->options.restore_command = store_strdup(options->restore_command);
@@ -816,7 +830,8 @@ store_open(const struct store_options *options, struct env *env,
 	store->sstables.env = env;
 	store->sstables.chunks = chunk_cache_new(options->file_cache_bytes);
 	store->sstables.keys = key_cache_new(options->key_cache_bytes);
-	if (files_mkdir(env->files, options->data_directory, err) != 0 ||
+	atomic_init(&store->incremental_backups, options->incremental_backups);
+	if (store_make_directories(store, err) != 0 ||
 	    commitlog_open(&store->options, env, &store->order, &store->commitlog, err) != 0)
 		goto failed;
 	store->compactions = compaction_manager_new(store);
@@ -886,7 +901,9 @@ store_close(struct store *store)
 	pthread_cond_destroy(&store->timer_cond);
 	free(store->tables);
 	free(store->old_metadata);
-	free((char *)store->options.data_directory);
+	for (uint32_t i = 0; i < store->options.data_directory_count; i++)
+		free((char *)store->options.data_directories[i]);
+	free((char **)store->options.data_directories);
 	free((char *)store->options.commitlog_directory);
 	free((char *)store->options.archive_command);
 	free((char *)store->options.restore_command);

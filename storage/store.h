@@ -42,7 +42,9 @@ enum commitlog_sync { COMMITLOG_SYNC_PERIODIC, COMMITLOG_SYNC_BATCH, COMMITLOG_S
 
 /* Copied by store_open(). Strings and directories are copied. Sizes in bytes, times in ms. */
 struct store_options {
-	const char *data_directory; /* .../data; more of them later (JBOD) */
+	const char *const *data_directories; /* .../data; several: one a disk (JBOD) */
+	uint32_t data_directory_count;
+	uint64_t min_free_space_per_drive_bytes; /* left free on each, where there are several */
 	const char *commitlog_directory;
 	enum commitlog_sync commitlog_sync;
 	uint32_t commitlog_sync_period_ms;
@@ -64,6 +66,9 @@ struct store_options {
 	uint32_t concurrent_compactors;
 	uint64_t compaction_bytes_per_second; /* 0: unlimited */
 	bool auto_snapshot, trickle_fsync;
+	int64_t auto_snapshot_ttl_seconds; /* of the snapshots of auto_snapshot; 0: they stay */
+	bool snapshot_before_compaction;
+	bool incremental_backups; /* see store_set_incremental_backups() */
 };
 void store_options_defaults(struct store_options *options);
 
@@ -185,9 +190,20 @@ typedef int (*store_truncated_fn)(void *context, struct table_store *table,
 int store_truncate(struct store *store, struct table_store *table, store_truncated_fn record,
     void *context, struct error *err);
 void store_set_truncated(struct table_store *table, struct commitlog_position position);
-/* Hard-link the table's SSTables (after a flush) into snapshots/<tag>. ephemeral tags unsupported. */
-int
-store_snapshot(struct store *store, struct table_store *table, const char *tag, struct error *err);
+/* Hard-link the table's SSTables into <table directory>/snapshots/<tag>. */
+struct store_snapshot_options {
+	const char *tag;
+	bool skip_flush; /* else the memtable is flushed first */
+	int64_t ttl_seconds; /* it removes itself then; 0: it stays */
+};
+int store_snapshot(struct store *store, struct table_store *table,
+    const struct store_snapshot_options *options, struct error *err);
+/*
+ * Incremental backups: each SSTable that is flushed or taken over by store_refresh() is hard-linked into
+ * <table directory>/backups, unless the table's option incremental_backups says no. Any thread.
+ */
+void store_set_incremental_backups(struct store *store, bool is_enabled);
+bool store_incremental_backups(const struct store *store);
 
 /* ---- compaction ------------------------------------------------------------------------------ */
 
@@ -265,6 +281,8 @@ struct table_store **store_tables(struct store *store, uint32_t *count);
 struct table_store *store_find_table(struct store *store, const char *keyspace, const char *name);
 const char *table_store_keyspace(const struct table_store *table);
 const char *table_store_name(const struct table_store *table);
+/* Where its SSTables lie, one folder for each data directory; lives as long as the store. */
+const char *const *table_store_directories(const struct table_store *table, uint32_t *count);
 const struct uuid *table_store_id(const struct table_store *table);
 
 /* Sum of estimated sizes per bucket (tablehistograms): offsets as EstimatedHistogram makes them. */
@@ -296,8 +314,9 @@ store_refresh(struct store *store, struct table_store *table, uint32_t *added, s
 struct store_snapshot_info {
 	const char *keyspace, *table, *tag; /* borrowed during the call */
 	uint64_t true_bytes, total_bytes;
-	int64_t created_ms;
+	int64_t created_ms, expires_ms; /* expires_ms 0: it stays */
 };
+/* A snapshot over several data directories is one. */
 int store_list_snapshots(struct store *store,
     void (*each)(void *argument, const struct store_snapshot_info *info), void *argument,
     struct error *err);

@@ -9,7 +9,7 @@
 enum store_state { STORE_STARTING, STORE_RUNNING, STORE_DRAINED };
 
 struct store {
-	struct store_options options; /* strings owned */
+	struct store_options options; /* strings and directories owned */
 	struct env *env;
 	struct store_executor executor;
 	struct op_order order; /* the write order */
@@ -18,6 +18,8 @@ struct store {
 	struct compaction_manager *compactions;
 	atomic_int state;
 	bool has_replayed_local;
+	atomic_bool incremental_backups;
+	_Atomic int64_t next_snapshot_expiry_ms; /* when to look for snapshots that have expired */
 	struct uuid host_id; /* constant once has_host_id is set */
 	atomic_bool has_host_id;
 

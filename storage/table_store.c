@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "storage/compaction.h"
 #include "storage/lifecycle.h"
+#include "storage/snapshot.h"
 #include "storage/store_internal.h"
 
 /* ---- views ----------------------------------------------------------------------------------- */
@@ -120,15 +121,26 @@ table_view_push_memtable(struct table_store *table, struct memtable *memtable)
 
 /* ---- opening ----------------------------------------------------------------------------------- */
 
-static char *
-table_store_directory(struct store *store, const struct table_metadata *metadata)
+static void
+table_store_name_directories(struct table_store *table, const struct table_metadata *metadata)
 {
+	const struct store_options *options = &table->store->options;
 	char id[33];
 
 	hex_encode(slice_of(metadata->id.bytes, sizeof(metadata->id.bytes)), id);
-	return xasprintf("%s/%.*s/%.*s-%s", store->options.data_directory,
-	    (int)metadata->keyspace.size, (const char *)metadata->keyspace.data,
-	    (int)metadata->name.size, (const char *)metadata->name.data, id);
+	table->directories = xcalloc(options->data_directory_count, sizeof(*table->directories));
+	for (uint32_t i = 0; i < options->data_directory_count; i++)
+		table->directories[table->directory_count++] =
+		    xasprintf("%s/%.*s/%.*s-%s", options->data_directories[i],
+			(int)metadata->keyspace.size, (const char *)metadata->keyspace.data,
+			(int)metadata->name.size, (const char *)metadata->name.data, id);
+}
+
+const char *const *
+table_store_directories(const struct table_store *table, uint32_t *count)
+{
+	*count = table->directory_count;
+	return (const char *const *)table->directories;
 }
 
 /* Generations are handed out above every one that was seen. */
@@ -178,11 +190,11 @@ table_store_is_complete(
  * after its files, the TOC first.
  */
 static int
-table_store_open_listed(
-    struct table_store *table, const struct file_list *list, uint32_t *added, struct error *err)
+table_store_open_listed(struct table_store *table, const char *directory,
+    const struct file_list *list, uint32_t *added, struct error *err)
 {
 	struct store *store = table->store;
-	struct lifecycle_names *busy = lifecycle_busy_list(store->env, table->directory, err);
+	struct lifecycle_names *busy = lifecycle_busy_list(store->env, directory, err);
 	struct table_view *view;
 	struct sstable **opened;
 	uint32_t count = 0;
@@ -193,7 +205,7 @@ table_store_open_listed(
 	view = table_view_acquire(table);
 	opened = xcalloc(list->count + 1, sizeof(*opened));
 	for (size_t i = 0; i < list->count && rc == 0; i++) {
-		struct sstable_descriptor descriptor = {.directory = table->directory};
+		struct sstable_descriptor descriptor = {.directory = directory};
 		enum sstable_component component;
 		char *base, *toc;
 
@@ -217,12 +229,15 @@ table_store_open_listed(
 		free(base);
 		free(toc);
 	}
+	for (uint32_t i = 0; i < count; i++)
+		if (rc != 0)
+			sstable_unref(opened[i]);
+		else if (table->is_open)
+			snapshot_back_up(table, opened[i]);
 	if (rc == 0 && count > 0)
 		table_view_replace(table, NULL, NULL, 0, opened, count);
-	else
-		for (uint32_t i = 0; i < count; i++)
-			sstable_unref(opened[i]);
-	*added = rc == 0 ? count : 0;
+	if (rc == 0)
+		*added += count;
 	free(opened);
 	table_view_release(view);
 	lifecycle_busy_free(busy);
@@ -232,14 +247,19 @@ table_store_open_listed(
 int
 table_store_open_sstables(struct table_store *table, uint32_t *added, struct error *err)
 {
-	struct file_list list;
-	int rc;
+	int rc = 0;
 
+	*added = 0;
 	lock_take(&table->replace_lock);
-	rc = files_list(table->store->env->files, table->directory, &list, err);
-	if (rc == 0) {
-		rc = table_store_open_listed(table, &list, added, err);
-		file_list_fini(&list);
+	for (uint32_t i = 0; i < table->directory_count && rc == 0; i++) {
+		struct file_list list;
+
+		rc = files_list(table->store->env->files, table->directories[i], &list, err);
+		if (rc == 0) {
+			rc = table_store_open_listed(
+			    table, table->directories[i], &list, added, err);
+			file_list_fini(&list);
+		}
 	}
 	lock_drop(&table->replace_lock);
 	return rc;
@@ -258,7 +278,7 @@ table_store_open(struct store *store, const struct table_metadata *metadata, uin
 	table->slot = slot;
 	table->keyspace = xstrndup((const char *)metadata->keyspace.data, metadata->keyspace.size);
 	table->name = xstrndup((const char *)metadata->name.data, metadata->name.size);
-	table->directory = table_store_directory(store, metadata);
+	table_store_name_directories(table, metadata);
 	atomic_init(&table->next_generation, 1);
 	atomic_init(&table->metadata, table_ref(metadata));
 	lock_init(&table->view_lock, "table.view", RANK_TABLE_VIEW);
@@ -283,8 +303,12 @@ table_store_open(struct store *store, const struct table_metadata *metadata, uin
 	}
 	memtable_use_pool(memtable, &store->memtable_pool);
 	table_view_push_memtable(table, memtable);
-	if (files_mkdir_later(store->env->files, table->directory, err) != 0 ||
-	    lifecycle_recover(store->env, table->directory, err) != 0 ||
+	for (uint32_t i = 0; i < table->directory_count; i++)
+		if (files_mkdir_later(store->env->files, table->directories[i], err) != 0)
+			goto failed;
+	/* All of them before the first SSTable is opened: a transaction may name files of every disk. */
+	if (lifecycle_recover(store->env, (const char *const *)table->directories,
+		table->directory_count, err) != 0 ||
 	    table_store_open_sstables(table, &found, err) != 0)
 		goto failed;
 	table->is_open = true;
@@ -319,15 +343,78 @@ table_store_free(struct table_store *table)
 	free(table->compacting);
 	free(table->keyspace);
 	free(table->name);
-	free(table->directory);
+	for (uint32_t i = 0; i < table->directory_count; i++)
+		free(table->directories[i]);
+	free(table->directories);
 	free(table);
 }
 
-struct sstable_descriptor
-table_store_new_descriptor(struct table_store *table)
+/* Bytes of the table's SSTables in this directory. */
+static uint64_t
+table_store_bytes_in(struct table_store *table, const char *directory)
 {
-	return (struct sstable_descriptor){.directory = table->directory,
-	    .id.generation = atomic_fetch_add(&table->next_generation, 1)};
+	struct table_view *view = table_view_acquire(table);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < view->sstable_count; i++)
+		if (strcmp(sstable_descriptor(view->sstables[i])->directory, directory) == 0)
+			bytes += sstable_total_size(view->sstables[i]);
+	table_view_release(view);
+	return bytes;
+}
+
+int
+table_store_choose_directory(
+    struct table_store *table, uint64_t bytes, const char **out, struct error *err)
+{
+	const struct store_options *options = &table->store->options;
+	uint64_t *space, most = 0, least_held = UINT64_MAX;
+	uint32_t count = table->directory_count;
+
+	*out = table->directories[0];
+	if (count == 1)
+		return 0;
+	space = xcalloc(count, sizeof(*space));
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t total;
+
+		if (files_space(table->store->env->files, table->directories[i], &space[i], &total,
+			err) != 0) {
+			free(space);
+			return -1;
+		}
+		space[i] -= space[i] < options->min_free_space_per_drive_bytes
+		    ? space[i]
+		    : options->min_free_space_per_drive_bytes;
+		if (space[i] > most)
+			most = space[i];
+	}
+	/* About equal counts as equal: disks fill up side by side, and may be folders of one disk. */
+	for (uint32_t i = 0; i < count && most >= bytes; i++) {
+		uint64_t held;
+
+		if (space[i] < bytes || space[i] < most - most / 16)
+			continue;
+		held = table_store_bytes_in(table, table->directories[i]);
+		if (held < least_held) {
+			least_held = held;
+			*out = table->directories[i];
+		}
+	}
+	free(space);
+	if (most < bytes)
+		return error_set(err, ERROR_NO_SPACE,
+		    "no data directory has space for %" PRIu64 " bytes of %s.%s: at most %" PRIu64
+		    " are free besides min_free_space_per_drive",
+		    bytes, table->keyspace, table->name, most);
+	return 0;
+}
+
+struct sstable_descriptor
+table_store_new_descriptor(struct table_store *table, const char *directory)
+{
+	return (struct sstable_descriptor){
+	    .directory = directory, .id.generation = atomic_fetch_add(&table->next_generation, 1)};
 }
 
 char *
@@ -394,7 +481,7 @@ table_store_discard_sstables(struct table_store *table, struct error *err)
 		struct lifecycle *lifecycle;
 
 		rc = lifecycle_begin(
-		    table->store->env, table->directory, "unknown", &lifecycle, err);
+		    table->store->env, table->directories[0], "unknown", &lifecycle, err);
 		if (rc == 0)
 			rc = table_store_replace_sstables(
 			    table, lifecycle, view->sstables, view->sstable_count, NULL, 0, err);
@@ -413,17 +500,21 @@ table_store_discard_sstables(struct table_store *table, struct error *err)
 static int
 table_store_keep_directory(struct table_store *table, struct error *err)
 {
+	const struct store_options *options = &table->store->options;
 	struct files *files = table->store->env->files;
-	char *keyspace;
-	int rc;
+	int rc = 0;
 
 	if (atomic_load(&table->is_directory_durable))
 		return 0;
-	keyspace = xasprintf("%s/%s", table->store->options.data_directory, table->keyspace);
-	rc = files_sync_folder(files, keyspace, err);
-	if (rc == 0)
-		rc = files_sync_folder(files, table->store->options.data_directory, err);
-	free(keyspace);
+	for (uint32_t i = 0; i < options->data_directory_count && rc == 0; i++) {
+		const char *data = options->data_directories[i];
+		char *keyspace = xasprintf("%s/%s", data, table->keyspace);
+
+		rc = files_sync_folder(files, keyspace, err);
+		if (rc == 0)
+			rc = files_sync_folder(files, data, err);
+		free(keyspace);
+	}
 	if (rc == 0)
 		atomic_store(&table->is_directory_durable, true);
 	return rc;
@@ -438,7 +529,6 @@ table_flush_write(
 	struct store *store = table->store;
 	struct commitlog_interval interval = {.start = flush->after, .end = flush->upto};
 	struct sstable_writer_options options = {
-	    .descriptor = table_store_new_descriptor(table),
 	    .table = memtable_table(flush->memtable),
 	    .expected_keys = memtable_partition_count(flush->memtable),
 	    .commitlog = &interval,
@@ -447,19 +537,25 @@ table_flush_write(
 	    .column_index_bytes = store->options.column_index_bytes,
 	    .sync_interval_bytes = store->options.trickle_fsync ? 10 << 20 : 0,
 	};
-	char *base = sstable_base_path(&options.descriptor);
 	struct sstable_writer *writer = NULL;
 	struct partition_iterator *partitions = NULL;
 	struct lifecycle *lifecycle = NULL;
 	struct unfiltered_iterator *partition;
+	const char *directory;
 	struct arena arena;
+	char *base = NULL;
 	int rc = -1, more;
 
 	arena_init(&arena, 64 << 10);
 	memtable_encoding_stats(flush->memtable, &options.min_timestamp,
 	    &options.min_local_deletion_time, &options.min_ttl);
 	if (table_store_keep_directory(table, err) != 0 ||
-	    lifecycle_begin(store->env, table->directory, "flush", &lifecycle, err) != 0 ||
+	    table_store_choose_directory(table, memtable_bytes(flush->memtable), &directory, err) !=
+		0)
+		goto done;
+	options.descriptor = table_store_new_descriptor(table, directory);
+	base = sstable_base_path(&options.descriptor);
+	if (lifecycle_begin(store->env, directory, "flush", &lifecycle, err) != 0 ||
 	    lifecycle_add(lifecycle, base, err) != 0 ||
 	    sstable_writer_new(&store->sstables, &options, &writer, err) != 0)
 		goto done;
@@ -539,6 +635,8 @@ table_flush_run(void *argument)
 		}
 	}
 	bytes = memtable_bytes(flush->memtable);
+	if (sstable != NULL)
+		snapshot_back_up(table, sstable);
 	table_view_replace(table, flush->memtable, NULL, 0, &sstable, sstable != NULL ? 1 : 0);
 	lifecycle_finish(lifecycle);
 	if (sstable != NULL) {

@@ -66,7 +66,9 @@ struct table_store {
 	struct uuid id;
 	uint32_t slot; /* in the commit log */
 	char *keyspace, *name;
-	char *directory; /* owned; .../data/<keyspace>/<table>-<id> */
+	char *
+	    *directories; /* owned; .../data/<keyspace>/<table>-<id>, one for each data directory */
+	uint32_t directory_count;
 	atomic_ullong next_generation;
 	bool is_open; /* set before others see the table */
 	atomic_bool is_dropped;
@@ -124,8 +126,16 @@ int table_store_replace_sstables(struct table_store *table, struct lifecycle *li
     uint32_t added_count, struct error *err);
 /* Forget every SSTable, all or none of them. */
 int table_store_discard_sstables(struct table_store *table, struct error *err);
-/* Name for a new SSTable of this table; borrows the table's directory. */
-struct sstable_descriptor table_store_new_descriptor(struct table_store *table);
+/*
+ * The directory (one of table->directories, borrowed) for new SSTables of about `bytes`: of the disks that have the
+ * most space left, the one that holds least of this table. With one data directory that one, without a look at
+ * its space. ERROR_NO_SPACE where none has that much.
+ */
+int table_store_choose_directory(
+    struct table_store *table, uint64_t bytes, const char **out, struct error *err);
+/* Name for a new SSTable of this table in `directory`, which is borrowed. */
+struct sstable_descriptor
+table_store_new_descriptor(struct table_store *table, const char *directory);
 /* Path of an SSTable's files without the component, ".../nb-<id>-big"; heap, the caller's. */
 char *sstable_base_path(const struct sstable_descriptor *descriptor);
 /* Does the memtable that takes the writes hold anything? Any thread: another may be switching it. */

@@ -318,8 +318,9 @@ static int
 info_status_backup(struct nodetool *tool)
 {
 	printf("%s\n",
-	    strcmp(info_setting(tool, "incremental_backups"), "true") == 0 ? "running"
-									   : "not running");
+	    json_is_true(json_object_get(nodetool_get(tool, "info"), "incremental_backups"))
+		? "running"
+		: "not running");
 	return 0;
 }
 

@@ -65,8 +65,23 @@ operation_refresh(struct nodetool *tool)
 
 /* ---- snapshots --------------------------------------------------------------------------------------- */
 
+struct operation_snapshot {
+	const char *tag, *ttl;
+	bool skip_flush;
+};
+
 static void
-operation_snapshot_of(struct nodetool *tool, const char *tag, const char *pair)
+operation_snapshot_tables(struct nodetool *tool, const struct operation_snapshot *snapshot,
+    const char *keyspace, const char *tables)
+{
+	(void)nodetool_post(tool, "snapshot?tag=%u&keyspace=%u&tables=%u&ttl=%u&skipflush=%s",
+	    snapshot->tag, keyspace, tables, snapshot->ttl == NULL ? "" : snapshot->ttl,
+	    snapshot->skip_flush ? "true" : "false");
+}
+
+static void
+operation_snapshot_of(
+    struct nodetool *tool, const struct operation_snapshot *snapshot, const char *pair)
 {
 	const char *dot = strchr(pair, '.');
 	char keyspace[128];
@@ -74,38 +89,43 @@ operation_snapshot_of(struct nodetool *tool, const char *tag, const char *pair)
 	if (dot == NULL)
 		nodetool_refuse("Invalid argument '%s': write <keyspace>.<table>", pair);
 	snprintf(keyspace, sizeof(keyspace), "%.*s", (int)(dot - pair), pair);
-	(void)nodetool_post(tool, "snapshot?tag=%u&keyspace=%u&tables=%u", tag, keyspace, dot + 1);
+	operation_snapshot_tables(tool, snapshot, keyspace, dot + 1);
+}
+
+/* "] with snapshot name [x] and options {ttl=1h, skipFlush=false}" */
+static void
+operation_print_snapshot(const struct operation_snapshot *snapshot)
+{
+	printf("] with snapshot name [%s] and options {%s%s%sskipFlush=%s}\n", snapshot->tag,
+	    snapshot->ttl == NULL ? "" : "ttl=", snapshot->ttl == NULL ? "" : snapshot->ttl,
+	    snapshot->ttl == NULL ? "" : ", ", snapshot->skip_flush ? "true" : "false");
+	fflush(stdout);
 }
 
 static int
 operation_snapshot(struct nodetool *tool)
 {
-	const char *tag = nodetool_option(tool, "-t"), *pairs = nodetool_option(tool, "-kt");
+	const char *pairs = nodetool_option(tool, "-kt");
 	const char *table = nodetool_option(tool, "-cf");
-	bool is_unflushed = nodetool_option(tool, "-sf") != NULL;
+	struct operation_snapshot snapshot = {nodetool_option(tool, "-t"),
+	    nodetool_option(tool, "--ttl"), nodetool_option(tool, "-sf") != NULL};
 	char made[32];
 
-	if (nodetool_option(tool, "--ttl") != NULL)
-		nodetool_fail("snapshot --ttl is not supported by this version of Helenus");
-	if (is_unflushed)
-		nodetool_fail("snapshot --skip-flush is not supported by this version of Helenus");
-	if (tag == NULL) {
+	if (snapshot.tag == NULL) {
 		struct timeval now;
 
 		gettimeofday(&now, NULL);
 		snprintf(made, sizeof(made), "%" PRId64,
 		    (int64_t)now.tv_sec * 1000 + now.tv_usec / 1000);
-		tag = made;
+		snapshot.tag = made;
 	}
 	if (pairs != NULL) {
 		char *copy = strdup(pairs), *rest = copy, *pair;
 
-		printf(
-		    "Requested creating snapshot(s) for [%s] with snapshot name [%s] and options "
-		    "{skipFlush=false}\n",
-		    pairs, tag);
+		printf("Requested creating snapshot(s) for [%s", pairs);
+		operation_print_snapshot(&snapshot);
 		while ((pair = strsep(&rest, ",")) != NULL)
-			operation_snapshot_of(tool, tag, pair);
+			operation_snapshot_of(tool, &snapshot, pair);
 		free(copy);
 	} else {
 		if (table != NULL && tool->word_count != 1)
@@ -117,14 +137,21 @@ operation_snapshot(struct nodetool *tool)
 			printf("all keyspaces");
 		for (int i = 0; i < tool->word_count; i++)
 			printf("%s%s", i == 0 ? "" : ", ", tool->words[i]);
-		printf("] with snapshot name [%s] and options {skipFlush=false}\n", tag);
-		fflush(stdout);
+		operation_print_snapshot(&snapshot);
 		for (int i = 0; i == 0 || i < tool->word_count; i++)
-			(void)nodetool_post(tool, "snapshot?tag=%u&keyspace=%u&tables=%u", tag,
+			operation_snapshot_tables(tool, &snapshot,
 			    tool->word_count == 0 ? "" : tool->words[i],
 			    table == NULL ? "" : table);
 	}
-	printf("Snapshot directory: %s\n", tag);
+	printf("Snapshot directory: %s\n", snapshot.tag);
+	return 0;
+}
+
+static int
+operation_backup(struct nodetool *tool)
+{
+	(void)nodetool_post(tool, "backup?enabled=%s",
+	    strcmp(tool->command->name, "enablebackup") == 0 ? "true" : "false");
 	return 0;
 }
 
@@ -325,8 +352,9 @@ static const struct nodetool_option operation_snapshot_options[] = {
     {"-cf", "--column-family", "table", "One table of the keyspace"},
     {NULL, "--table", "table", "As -cf"},
     {"-kt", "--kt-list", "ktlist", "Tables as keyspace.table, separated by commas"},
-    {"-sf", "--skip-flush", NULL, "Without a flush: not supported"},
-    {NULL, "--ttl", "ttl", "Life time: not supported"}, {NULL, NULL, NULL, NULL}};
+    {"-sf", "--skip-flush", NULL, "Without a flush: what is on disk already"},
+    {NULL, "--ttl", "ttl", "It removes itself after this duration, 1m or more: 1h, 7d"},
+    {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option operation_clear_options[] = {
     {"-t", NULL, "tag", "Name of the snapshot"}, {NULL, "--all", NULL, "All snapshots"},
     {NULL, NULL, NULL, NULL}};
@@ -345,10 +373,13 @@ const struct nodetool_command nodetool_operation_commands[] = {
 	operation_compact_options, operation_compact, "compact"},
     {"disableautocompaction", "Tables no longer compact by themselves", OPERATION_TABLES, 0,
 	OPERATION_MANY, NULL, operation_auto_compaction, NULL},
+    {"disablebackup", "No more incremental backups", "", 0, 0, NULL, operation_backup, NULL},
     {"disablebinary", "Stop serving CQL clients", "", 0, 0, NULL, operation_binary, NULL},
     {"drain", "Stop accepting writes and flush everything", "", 0, 0, NULL, NULL, "drain"},
     {"enableautocompaction", "Tables compact by themselves again", OPERATION_TABLES, 0,
 	OPERATION_MANY, NULL, operation_auto_compaction, NULL},
+    {"enablebackup", "Incremental backups: links of what is flushed", "", 0, 0, NULL,
+	operation_backup, NULL},
     {"enablebinary", "Serve CQL clients again", "", 0, 0, NULL, operation_binary, NULL},
     {"flush", "Write memtables to disk", OPERATION_TABLES, 0, OPERATION_MANY, NULL,
 	operation_on_tables, "flush"},

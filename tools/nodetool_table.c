@@ -345,7 +345,8 @@ table_data_paths(struct nodetool *tool)
 {
 	json_t *paths = json_object_get(nodetool_get(tool, "datapaths"), "paths"), *path;
 	const char *last = "";
-	size_t index;
+	json_t *directory;
+	size_t index, inner;
 
 	table_check_words(tool, paths);
 	json_array_foreach(paths, index, path)
@@ -357,8 +358,10 @@ table_data_paths(struct nodetool *tool)
 		if (strcmp(keyspace, last) != 0)
 			printf("Keyspace: %s\n", keyspace);
 		last = keyspace;
-		printf("\tTable: %s\n\tPaths:\n\t\t%s\n\n", nodetool_text(path, "table"),
-		    nodetool_text(path, "path"));
+		printf("\tTable: %s\n\tPaths:\n", nodetool_text(path, "table"));
+		json_array_foreach(json_object_get(path, "paths"), inner, directory)
+		    printf("\t\t%s\n", json_string_value(directory));
+		printf("\n");
 	}
 	return 0;
 }
@@ -398,7 +401,10 @@ table_snapshots(struct nodetool *tool)
 		    &grid, "%s", nodetool_size((uint64_t)nodetool_int(each, "total_bytes")));
 		nodetool_grid_add(
 		    &grid, "%s", nodetool_time(nodetool_int(each, "created_ms"), true));
-		nodetool_grid_add(&grid, "%s", "");
+		nodetool_grid_add(&grid, "%s",
+		    nodetool_int(each, "expires_ms") == 0
+			? ""
+			: nodetool_time(nodetool_int(each, "expires_ms"), true));
 	}
 	nodetool_grid_print(&grid);
 	printf("\nTotal TrueDiskSpaceUsed: %s\n\n", nodetool_size(total));

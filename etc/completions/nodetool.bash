@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # bash completion of nodetool(1)
 
-_nodetool_commands='help clearsnapshot clientstats compact compactionhistory compactionstats datapaths
-	describecluster describering disableautocompaction disablebinary drain
-	enableautocompaction enablebinary failuredetector flush gcstats getbatchlogreplaythrottle
-	getcolumnindexsize getcompactionthroughput getconcurrency getconcurrentcompactors
-	getconcurrentviewbuilders getdefaultrf getendpoints getinterdcstreamthroughput
-	getlogginglevels getmaxhintwindow getseeds getsnapshotthrottle getsstables
-	getstreamthroughput gettimeout gettraceprobability gossipinfo info invalidatecountercache
-	invalidatekeycache invalidaterowcache listsnapshots netstats profileload proxyhistograms
-	refresh reloadssl ring setcompactionthroughput setconcurrency setconcurrentcompactors
-	setlogginglevel settimeout settraceprobability sjk snapshot status statusautocompaction
-	statusbackup statusbinary statusgossip statushandoff stop stopdaemon tablehistograms
-	tablestats toppartitions tpstats version'
+_nodetool_commands='help clearsnapshot clientstats compact compactionhistory compactionstats
+	datapaths describecluster describering disableautocompaction disablebackup disablebinary drain
+	enableautocompaction enablebackup enablebinary failuredetector flush gcstats
+	getbatchlogreplaythrottle getcolumnindexsize getcompactionthroughput getconcurrency
+	getconcurrentcompactors getconcurrentviewbuilders getdefaultrf getendpoints
+	getinterdcstreamthroughput getlogginglevels getmaxhintwindow getseeds getsnapshotthrottle
+	getsstables getstreamthroughput gettimeout gettraceprobability gossipinfo info
+	invalidatecountercache invalidatekeycache invalidaterowcache listsnapshots netstats profileload
+	proxyhistograms refresh reloadssl ring setcompactionthroughput setconcurrency
+	setconcurrentcompactors setlogginglevel settimeout settraceprobability sjk snapshot status
+	statusautocompaction statusbackup statusbinary statusgossip statushandoff stop stopdaemon
+	tablehistograms tablestats toppartitions tpstats version'
 
 _nodetool()
 {
@@ -56,7 +56,7 @@ _nodetool()
 		fi
 		;;
 	clientstats) mapfile -t COMPREPLY < <(compgen -W "--all --by-protocol --client-options --clear-history" -- "$current") ;;
-	snapshot) mapfile -t COMPREPLY < <(compgen -W "-t -cf -kt" -- "$current") ;;
+	snapshot) mapfile -t COMPREPLY < <(compgen -W "-t -cf -kt -sf --ttl" -- "$current") ;;
 	clearsnapshot) mapfile -t COMPREPLY < <(compgen -W "-t --all" -- "$current") ;;
 	esac
 }

@@ -107,7 +107,8 @@ bench_open(struct bench *bench, const char *directory)
 	store_options_defaults(&options);
 	snprintf(data, sizeof(data), "%s/data", directory);
 	snprintf(log, sizeof(log), "%s/commitlog", directory);
-	options.data_directory = data;
+	options.data_directories = (const char *const[]){data};
+	options.data_directory_count = 1;
 	options.commitlog_directory = log;
 	options.memtable_bytes = UINT64_C(4) << 30;
 	bench->env = env_posix_new();

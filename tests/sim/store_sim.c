@@ -22,6 +22,8 @@
 
 enum { KEYS = 24, CRASHES = 4, OPERATIONS_MAX = 250 };
 
+static const char *const sim_directories[] = {"/node/data", "/node/more"};
+
 enum trouble { TROUBLE_POWER, TROUBLE_SPACE, TROUBLE_SYNC, TROUBLE_BIT, TROUBLES };
 
 /*
@@ -263,7 +265,8 @@ sim_step(struct sim *sim)
 		char tag[32];
 
 		snprintf(tag, sizeof(tag), "s%" PRIu32, sim->versions);
-		return store_snapshot(sim->store, table, tag, &err) == 0;
+		return store_snapshot(sim->store, table,
+			   &(struct store_snapshot_options){.tag = tag}, &err) == 0;
 	}
 	case 4:
 		if (sim->trouble != TROUBLE_BIT && env_sim_chance(sim->world, 3) == 0)
@@ -416,7 +419,7 @@ sim_run_with_flipped_bit(struct sim *sim)
 	}
 	sim_close(sim);
 	hex_encode(slice_of(sim->table->id.bytes, 16), id);
-	snprintf(directory, sizeof(directory), "%s/ks/t-%s", sim->options.data_directory, id);
+	snprintf(directory, sizeof(directory), "%s/ks/t-%s", sim_directories[0], id);
 	if (files_list(sim->env->files, directory, &list, &err) != 0)
 		abort();
 	for (size_t i = 0; i < list.count && !was_flipped; i++) {
@@ -453,7 +456,8 @@ sim_run_seed(struct sim *sim, uint64_t seed)
 	pthread_mutex_init(&sim->mutex, NULL);
 	pthread_cond_init(&sim->cond, NULL);
 	store_options_defaults(&sim->options);
-	sim->options.data_directory = "/node/data";
+	sim->options.data_directories = sim_directories;
+	sim->options.data_directory_count = seed / TROUBLES % 2 == 1 ? 2 : 1;
 	sim->options.commitlog_directory = "/node/commitlog";
 	sim->options.commitlog_sync = seed % 3 == 0 ? COMMITLOG_SYNC_GROUP : COMMITLOG_SYNC_BATCH;
 	sim->options.commitlog_sync_group_window_ms = 1;

@@ -15,7 +15,8 @@ struct fixture {
 	struct store *store;
 	struct schema *schema;
 	struct table_metadata *table;
-	char directory[64], data[96], commitlog[96];
+	char directory[64], data[96], more[96], commitlog[96];
+	const char *directories[2];
 	struct uuid host_id;
 	atomic_int running;
 };
@@ -138,7 +139,9 @@ fixture_init(struct fixture *fixture)
 	snprintf(
 	    fixture->commitlog, sizeof(fixture->commitlog), "%s/commitlog", fixture->directory);
 	store_options_defaults(&fixture->options);
-	fixture->options.data_directory = fixture->data;
+	fixture->directories[0] = fixture->data;
+	fixture->options.data_directories = fixture->directories;
+	fixture->options.data_directory_count = 1;
 	fixture->options.commitlog_directory = fixture->commitlog;
 	fixture->options.commitlog_segment_bytes = 1 << 20;
 	fixture->options.max_mutation_bytes = 512 << 10;
@@ -601,6 +604,152 @@ START_TEST(test_concurrent_writes_flushes_and_reads_lose_nothing)
 }
 END_TEST
 
+struct listed {
+	const char *tag;
+	uint32_t count;
+	int64_t expires_ms;
+	uint64_t total_bytes;
+};
+
+static void
+listed_count(void *argument, const struct store_snapshot_info *info)
+{
+	struct listed *listed = argument;
+
+	if (strcmp(info->tag, listed->tag) != 0)
+		return;
+	listed->count++;
+	listed->expires_ms = info->expires_ms;
+	listed->total_bytes = info->total_bytes;
+}
+
+static struct listed
+list_snapshots(struct fixture *fixture, const char *tag)
+{
+	struct listed listed = {.tag = tag};
+	struct error err;
+
+	ck_assert_int_eq(store_list_snapshots(fixture->store, listed_count, &listed, &err), 0);
+	return listed;
+}
+
+START_TEST(test_a_snapshot_with_a_life_time_removes_itself_also_after_a_restart)
+{
+	struct fixture fixture;
+	struct store_snapshot_options stays = {.tag = "stays"},
+				      goes = {.tag = "goes", .ttl_seconds = 2};
+	struct table_store *table;
+	struct error err;
+	int patience = 600;
+
+	fixture_init(&fixture);
+	insert(&fixture, 1, 1, "a", 1000);
+	table = store_table(fixture.store, fixture.table);
+	ck_assert_int_eq(store_snapshot(fixture.store, table, &stays, &err), 0);
+	ck_assert_int_eq(store_snapshot(fixture.store, table, &goes, &err), 0);
+	ck_assert_int_eq(list_snapshots(&fixture, "stays").expires_ms, 0);
+	ck_assert_int_gt(list_snapshots(&fixture, "goes").expires_ms, 0);
+	if (_i == 1) {
+		fixture_close(&fixture);
+		fixture_open(&fixture);
+	}
+	while (list_snapshots(&fixture, "goes").count > 0 && patience-- > 0)
+		usleep(100000);
+	ck_assert_uint_eq(list_snapshots(&fixture, "goes").count, 0);
+	ck_assert_uint_eq(list_snapshots(&fixture, "stays").count, 1);
+	fixture_fini(&fixture);
+}
+END_TEST
+
+START_TEST(test_a_snapshot_without_a_flush_holds_what_is_on_disk)
+{
+	struct fixture fixture;
+	struct store_snapshot_options options = {.tag = "s", .skip_flush = true};
+	struct error err;
+
+	fixture_init(&fixture);
+	insert(&fixture, 1, 1, "a", 1000);
+	ck_assert_int_eq(store_snapshot(fixture.store, store_table(fixture.store, fixture.table),
+			     &options, &err),
+	    0);
+	ck_assert_uint_eq(sstables(&fixture), 0);
+	ck_assert_uint_eq(list_snapshots(&fixture, "s").count, 1);
+	fixture_fini(&fixture);
+}
+END_TEST
+
+/* SSTables in the table's folder of a data directory, or in a folder below it. */
+static uint32_t
+count_data_files(struct fixture *fixture, const char *data, const char *below)
+{
+	struct file_list list;
+	char path[300], id[33];
+	uint32_t count = 0;
+	struct error err;
+
+	hex_encode(slice_of(fixture->table->id.bytes, 16), id);
+	snprintf(path, sizeof(path), "%s/ks/t-%s%s", data, id, below);
+	if (!files_exists(fixture->env->files, path))
+		return 0;
+	ck_assert_int_eq(files_list(fixture->env->files, path, &list, &err), 0);
+	for (size_t i = 0; i < list.count; i++)
+		count += strstr(list.entries[i].name, "-Data.db") != NULL;
+	file_list_fini(&list);
+	return count;
+}
+
+START_TEST(test_sstables_are_spread_over_data_directories_and_all_are_read)
+{
+	struct fixture fixture;
+	struct store_snapshot_options options = {.tag = "s"};
+	struct table_store *table;
+	uint32_t first, second;
+	struct error err;
+	int32_t key = 0;
+
+	fixture_init(&fixture);
+	fixture_close(&fixture);
+	snprintf(fixture.more, sizeof(fixture.more), "%s/more", fixture.directory);
+	fixture.directories[1] = fixture.more;
+	fixture.options.data_directory_count = 2;
+	fixture_open(&fixture);
+	table = store_table(fixture.store, fixture.table);
+	store_set_auto_compaction(fixture.store, table, false);
+	store_set_incremental_backups(fixture.store, true);
+	for (int i = 0; i < 8; i++) {
+		for (int k = 0; k < 10; k++)
+			insert(&fixture, key++, 1, "value", 1000);
+		flush(&fixture);
+	}
+	first = count_data_files(&fixture, fixture.data, "");
+	second = count_data_files(&fixture, fixture.more, "");
+	ck_assert_uint_eq(first + second, 8);
+	ck_assert_uint_gt(first, 1);
+	ck_assert_uint_gt(second, 1);
+	ck_assert_uint_eq(count_data_files(&fixture, fixture.data, "/backups"), first);
+	ck_assert_uint_eq(count_data_files(&fixture, fixture.more, "/backups"), second);
+	ck_assert_int_eq(store_snapshot(fixture.store, table, &options, &err), 0);
+	ck_assert_uint_eq(list_snapshots(&fixture, "s").count, 1);
+	ck_assert_uint_eq(count_data_files(&fixture, fixture.data, "/snapshots/s"), first);
+	ck_assert_uint_eq(count_data_files(&fixture, fixture.more, "/snapshots/s"), second);
+
+	fixture_close(&fixture);
+	fixture_open(&fixture);
+	ck_assert_uint_eq(count_rows(&fixture), 80);
+	/* Inputs on both, one output; the transaction removes files on both. */
+	table = store_table(fixture.store, fixture.table);
+	ck_assert_msg(store_compact(fixture.store, table, &err) == 0, "%s", err.text);
+	ck_assert_uint_eq(count_rows(&fixture), 80);
+	fixture_close(&fixture);
+	ck_assert_uint_eq(count_data_files(&fixture, fixture.data, "") +
+		count_data_files(&fixture, fixture.more, ""),
+	    1);
+	fixture_open(&fixture);
+	ck_assert_uint_eq(count_rows(&fixture), 80);
+	fixture_fini(&fixture);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -620,6 +769,10 @@ main(void)
 	tcase_add_test(tcase, test_rows_written_before_a_column_was_added_are_still_read);
 	tcase_add_test(tcase, test_memory_over_the_budget_is_flushed_and_writes_go_on);
 	tcase_add_test(tcase, test_concurrent_writes_flushes_and_reads_lose_nothing);
+	tcase_add_loop_test(
+	    tcase, test_a_snapshot_with_a_life_time_removes_itself_also_after_a_restart, 0, 2);
+	tcase_add_test(tcase, test_a_snapshot_without_a_flush_holds_what_is_on_disk);
+	tcase_add_test(tcase, test_sstables_are_spread_over_data_directories_and_all_are_read);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
