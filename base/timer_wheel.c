@@ -41,6 +41,12 @@ timer_wheel_tick_of(const struct timer_wheel *wheel, uint64_t due_ns)
 	return tick < wheel->tick ? wheel->tick : tick;
 }
 
+static void
+timer_wheel_unmark(struct timer_wheel *wheel, uint32_t slot)
+{
+	wheel->used[slot / TIMER_WHEEL_WORD] &= ~(UINT64_C(1) << (slot % TIMER_WHEEL_WORD));
+}
+
 void
 timer_wheel_start(struct timer_wheel *wheel, struct wheel_timer *timer, uint64_t due_ns)
 {
@@ -58,15 +64,19 @@ timer_wheel_start(struct timer_wheel *wheel, struct wheel_timer *timer, uint64_t
 	wheel->count++;
 }
 
-/* The bit of a slot that a stop empties stays until advance() passes: it costs one early look at most. */
+/* The slot's bit goes with its last timer: a wheel whose timers are all stopped in time has nothing to do. */
 bool
 timer_wheel_stop(struct timer_wheel *wheel, struct wheel_timer *timer)
 {
-	if (timer->link == NULL)
+	struct wheel_timer **link = timer->link;
+
+	if (link == NULL)
 		return false;
-	*timer->link = timer->next;
+	*link = timer->next;
 	if (timer->next != NULL)
-		timer->next->link = timer->link;
+		timer->next->link = link;
+	else if (link >= wheel->slots && link < wheel->slots + wheel->slot_count)
+		timer_wheel_unmark(wheel, (uint32_t)(link - wheel->slots));
 	timer->link = NULL;
 	timer->next = NULL;
 	wheel->count--;
@@ -110,8 +120,6 @@ timer_wheel_drain(
 		*tail = timer;
 		tail = &timer->next;
 	}
-	if (wheel->slots[slot] == NULL)
-		wheel->used[slot / TIMER_WHEEL_WORD] &= ~(UINT64_C(1) << (slot % TIMER_WHEEL_WORD));
 	return tail;
 }
 
