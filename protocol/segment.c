@@ -15,13 +15,6 @@ enum {
 
 static_assert(SEGMENT_PAYLOAD_MAX == (1 << SEGMENT_LENGTH_BITS) - 1, "17 bits of length");
 
-/* What the header of a segment says. */
-struct segment_header {
-	uint32_t wire_size; /* of the payload as it is sent */
-	uint32_t plain_size; /* LZ4: of the payload when decompressed; 0 when it is sent as it is */
-	bool is_self_contained;
-};
-
 static uint64_t
 segment_load_le(const uint8_t *at, size_t size)
 {
@@ -113,10 +106,10 @@ segment_decoder_fini(struct segment_decoder *decoder)
 }
 
 static int
-segment_load_header(const struct segment_decoder *decoder, const uint8_t *at,
-    struct segment_header *out, struct error *error)
+segment_load_header(
+    enum compression compression, const uint8_t *at, struct segment *out, struct error *error)
 {
-	size_t size = segment_header_size(decoder->compression) - SEGMENT_CRC24_SIZE;
+	size_t size = segment_header_size(compression) - SEGMENT_CRC24_SIZE;
 	uint64_t bits = segment_load_le(at, size);
 
 	uint32_t read = (uint32_t)segment_load_le(at + size, SEGMENT_CRC24_SIZE);
@@ -127,10 +120,11 @@ segment_load_header(const struct segment_decoder *decoder, const uint8_t *at,
 		    "Connection invalid, unrecoverable CRC mismatch detected in frame header. Read "
 		    "%" PRIu32 ", Computed %" PRIu32,
 		    read, computed);
-	out->wire_size = bits & SEGMENT_LENGTH_MASK;
+	out->wire = slice_of(at + size + SEGMENT_CRC24_SIZE, bits & SEGMENT_LENGTH_MASK);
+	out->size = size + SEGMENT_CRC24_SIZE + out->wire.size + SEGMENT_TRAILER_SIZE;
 	bits >>= SEGMENT_LENGTH_BITS;
 	out->plain_size = 0;
-	if (decoder->compression == COMPRESSION_LZ4) {
+	if (compression == COMPRESSION_LZ4) {
 		out->plain_size = bits & SEGMENT_LENGTH_MASK;
 		bits >>= SEGMENT_LENGTH_BITS;
 	}
@@ -153,21 +147,39 @@ segment_check_payload(struct slice wire, struct error *error)
 	    read, computed);
 }
 
-/* Decompress into decoder->plain. The length is at most SEGMENT_PAYLOAD_MAX: no bombs here. */
-static int
-segment_decompress(struct segment_decoder *decoder, struct slice wire, uint32_t plain_size,
-    struct slice *payload, struct error *error)
+enum segment_state
+segment_read(enum compression compression, struct slice run, struct segment *out, struct error *err)
+{
+	if (run.size < segment_header_size(compression))
+		return SEGMENT_STATE_MORE;
+	if (segment_load_header(compression, run.data, out, err) != 0)
+		return SEGMENT_STATE_BAD_HEADER;
+	if (run.size < out->size)
+		return SEGMENT_STATE_MORE;
+	if (segment_check_payload(out->wire, err) != 0)
+		return SEGMENT_STATE_BAD_PAYLOAD;
+	return SEGMENT_STATE_WHOLE;
+}
+
+/* The length is at most SEGMENT_PAYLOAD_MAX: no bombs here. */
+int
+segment_open(
+    const struct segment *segment, struct buffer *plain, struct slice *payload, struct error *err)
 {
 	uint8_t *out;
 
-	buffer_clear(&decoder->plain);
-	out = buffer_append(&decoder->plain, plain_size);
+	if (segment->plain_size == 0) {
+		*payload = segment->wire;
+		return 0;
+	}
+	buffer_clear(plain);
+	out = buffer_append(plain, segment->plain_size);
 	if (out == NULL)
-		return error_set(error, ERROR_NO_MEMORY, "No memory to decompress a segment");
-	if (LZ4_decompress_safe((const char *)wire.data, (char *)out, (int)wire.size,
-		(int)plain_size) != (int)plain_size)
-		return error_set(error, ERROR_PROTOCOL, "Damaged LZ4 payload of a segment");
-	*payload = slice_of(out, plain_size);
+		return error_set(err, ERROR_NO_MEMORY, "No memory to decompress a segment");
+	if (LZ4_decompress_safe((const char *)segment->wire.data, (char *)out,
+		(int)segment->wire.size, (int)segment->plain_size) != (int)segment->plain_size)
+		return error_set(err, ERROR_PROTOCOL, "Damaged LZ4 payload of a segment");
+	*payload = slice_of(out, segment->plain_size);
 	return 0;
 }
 
@@ -271,36 +283,27 @@ enum segment_result
 segment_decode(struct segment_decoder *decoder, struct slice run, size_t *consumed,
     struct slice *payload, struct envelope_header *header, struct error *error)
 {
-	size_t header_size = segment_header_size(decoder->compression);
-	struct segment_header segment = {0};
-	struct slice wire, plain;
 	enum segment_result result;
-	size_t total;
+	struct segment segment;
+	struct slice plain;
 
 	*consumed = 0;
 	*header = (struct envelope_header){.version = PROTOCOL_VERSION_MAX};
 	for (;;) {
-		if (run.size < header_size)
+		enum segment_state state = segment_read(decoder->compression, run, &segment, error);
+
+		if (state == SEGMENT_STATE_MORE)
 			return SEGMENT_MORE;
-		if (segment_load_header(decoder, run.data, &segment, error) != 0)
+		if (state != SEGMENT_STATE_WHOLE ||
+		    segment_open(&segment, &decoder->plain, &plain, error) != 0)
 			return SEGMENT_BAD;
-		total = header_size + segment.wire_size + SEGMENT_TRAILER_SIZE;
-		if (run.size < total)
-			return SEGMENT_MORE;
-		wire = slice_of(run.data + header_size, segment.wire_size);
-		if (segment_check_payload(wire, error) != 0)
-			return SEGMENT_BAD;
-		plain = wire;
-		if (segment.plain_size != 0 &&
-		    segment_decompress(decoder, wire, segment.plain_size, &plain, error) != 0)
-			return SEGMENT_BAD;
-		*consumed += total;
+		*consumed += segment.size;
 		result = segment_accept(
 		    decoder, segment.is_self_contained, plain, payload, header, error);
 		/* A piece, or a segment with nothing in it: the next one may be here already. */
 		if (result != SEGMENT_MORE && !(result == SEGMENT_PAYLOAD && payload->size == 0))
 			return result;
-		run = slice_of(run.data + total, run.size - total);
+		run = slice_of(run.data + segment.size, run.size - segment.size);
 	}
 }
 
@@ -366,8 +369,7 @@ segment_pack(struct buffer *out, struct slice payload)
 	return (size_t)size;
 }
 
-/* One segment; `payload` lies outside of `out`, at most SEGMENT_PAYLOAD_MAX bytes. */
-static void
+void
 segment_put_one(
     struct buffer *out, struct slice payload, bool is_self_contained, enum compression compression)
 {

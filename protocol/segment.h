@@ -99,4 +99,30 @@ uint32_t segment_crc32_init(void);
 uint32_t segment_crc32_update(uint32_t crc, struct slice piece);
 void segment_store_trailer(uint8_t at[SEGMENT_TRAILER_SIZE], uint32_t crc);
 
+/*
+ * One segment by itself, for who carries something else than envelopes in it (cluster/frame.h).
+ */
+struct segment {
+	size_t size; /* all of it, on the wire */
+	struct slice wire; /* the payload as it is sent */
+	uint32_t plain_size; /* LZ4: of the payload when decompressed; 0 when it is sent as it is */
+	bool is_self_contained;
+};
+
+enum segment_state {
+	SEGMENT_STATE_MORE, /* the run ends inside of it */
+	SEGMENT_STATE_WHOLE, /* *out is verified */
+	SEGMENT_STATE_BAD_HEADER, /* its size is not known either */
+	SEGMENT_STATE_BAD_PAYLOAD, /* *out tells what to pass over */
+};
+
+enum segment_state segment_read(
+    enum compression compression, struct slice run, struct segment *out, struct error *err);
+/* The plain payload: where it lies, or decompressed into `plain` (overwritten). ERROR_PROTOCOL, ERROR_NO_MEMORY. */
+int segment_open(
+    const struct segment *segment, struct buffer *plain, struct slice *payload, struct error *err);
+/* Append one; `payload` lies outside of `out`, at most SEGMENT_PAYLOAD_MAX bytes. */
+void segment_put_one(
+    struct buffer *out, struct slice payload, bool is_self_contained, enum compression compression);
+
 #endif
