@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/uuid.h"
 #include "cluster/peer.h"
+#include "cluster/replication.h"
 #include "cql/schema.h"
 
 enum member_state {
@@ -98,12 +99,6 @@ struct replica_set {
 	const char *const *datacenters; /* of each of them */
 };
 
-/* Data centers of NetworkTopologyStrategy with their factors. */
-struct replication_factor {
-	const char *datacenter;
-	int32_t factor;
-};
-
 /* One keyspace's replication on one snapshot. */
 struct replication;
 /*
@@ -118,6 +113,7 @@ const struct replica_set *
 replication_replicas(const struct replication *replication, int64_t token);
 bool replication_is_local_strategy(
     const struct replication *replication); /* LocalStrategy: this node alone */
+enum replication_class replication_class(const struct replication *replication);
 int32_t replication_total_factor(const struct replication *replication);
 /* The factor of one data center (SimpleStrategy: the whole factor, as Cassandra counts it). */
 int32_t replication_factor_of(const struct replication *replication, const char *datacenter);
@@ -150,8 +146,8 @@ uint32_t replication_pending_ranges_of(
 uint32_t replication_range_count(const struct replication *replication);
 const struct replica_set *
 replication_range(const struct replication *replication, uint32_t index, struct ring_range *range);
-/* Share of the data that each member holds, 0 .. the factor, by member index ("Owns (effective)"): per data center
- * as Cassandra, so that the members of one sum up to its factor. */
+/* Share of the data that each member holds, 0 .. 1, by member index ("Owns (effective)"): the members of a data
+ * center sum up to its factor. */
 void replication_ownership(const struct replication *replication, double *out);
 
 /* ---- Levels (db/ConsistencyLevel) ---- */

@@ -192,6 +192,7 @@ keyspace_new(
 	keyspace->is_virtual = is_virtual;
 	if (replication != NULL)
 		keyspace->replication = option_map_copy(&keyspace->arena, replication);
+	keyspace->replication_hash = option_map_hash(&keyspace->replication);
 	return keyspace;
 }
 
@@ -246,6 +247,7 @@ keyspace_with_params(const struct keyspace_metadata *keyspace, const struct opti
 	struct keyspace_metadata *copy = keyspace_clone(keyspace);
 
 	copy->replication = option_map_copy(&copy->arena, replication);
+	copy->replication_hash = option_map_hash(&copy->replication);
 	copy->durable_writes = durable_writes;
 	return copy;
 }

@@ -280,6 +280,7 @@ struct keyspace_metadata {
 	bool durable_writes;
 	bool is_virtual;
 	struct option_map replication; /* "class" (full name) first, then by name */
+	uint64_t replication_hash; /* option_map_hash() of it */
 
 	uint32_t table_count;
 	struct table_metadata **tables; /* by name; a reference each; views' tables among them */

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "base/hash.h"
 #include "cql/table_options.h"
 #include "cql/table_options_internal.h"
 #include "cql/type.h"
@@ -118,6 +119,20 @@ option_map_equal(const struct option_map *a, const struct option_map *b)
 			return false;
 	}
 	return true;
+}
+
+uint64_t
+option_map_hash(const struct option_map *map)
+{
+	uint64_t hash = map->count;
+
+	for (uint32_t i = 0; i < map->count; i++) {
+		uint64_t key = hash_bytes(map->entries[i].key);
+
+		/* A sum does not mind the order; the product ties a value to its key. */
+		hash += (key | 1) * (hash_bytes(map->entries[i].value) ^ (key >> 32));
+	}
+	return hash;
 }
 
 static void

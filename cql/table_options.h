@@ -35,6 +35,7 @@ bool option_map_remove(struct option_map *map, const char *key);
 /* By the bytes of the keys. */
 void option_map_sort(struct option_map *map);
 bool option_map_equal(const struct option_map *a, const struct option_map *b); /* any order */
+uint64_t option_map_hash(const struct option_map *map); /* any order; never stored */
 /* {'a': '1', 'b': '2'} in the order of the map. */
 void option_map_print(const struct option_map *map, struct buffer *out);
 

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_CLUSTER_REPLICATION_H
+#define HELENUS_CLUSTER_REPLICATION_H
+
+/*
+ * The replication strategies (locator/AbstractReplicationStrategy and its kind): what a keyspace's replication
+ * options mean, and which nodes a walk of the ring gives. Pure functions; any thread.
+ */
+#include "base/arena.h"
+#include "base/error.h"
+#include "cql/table_options.h"
+
+enum replication_class {
+	REPLICATION_SIMPLE,
+	REPLICATION_NETWORK_TOPOLOGY,
+	REPLICATION_LOCAL,
+	REPLICATION_EVERYWHERE,
+};
+
+/* Data centers of NetworkTopologyStrategy with their factors. */
+struct replication_factor {
+	const char *datacenter;
+	int32_t factor;
+};
+
+struct replication_strategy {
+	enum replication_class class;
+	int32_t factor; /* SimpleStrategy */
+	uint32_t datacenter_count; /* NetworkTopologyStrategy */
+	struct replication_factor *datacenters; /* of the arena; by name */
+};
+
+/*
+ * "SimpleStrategy", "org.apache.cassandra.locator.NetworkTopologyStrategy", ...: with or without the package.
+ * ERROR_CONFIG: "Unable to find replication strategy class '...'".
+ */
+int replication_parse_class(struct slice name, enum replication_class *out, struct error *err);
+
+/*
+ * A factor: "3", not negative. Transient replicas ("3/1") are refused: this server keeps all replicas in
+ * full. ERROR_CONFIG.
+ */
+int replication_parse_factor(struct slice text, int32_t *out, struct error *err);
+
+/*
+ * The options of a keyspace, "class" among them. ERROR_CONFIG: a class or factor as above, an option the strategy does not
+ * know, SimpleStrategy without a factor. Names and factors are the arena's.
+ */
+int replication_parse(const struct option_map *options, struct arena *arena,
+    struct replication_strategy *out, struct error *err);
+
+/* ---- Walking a ring ---- */
+
+/* Where a member stands: numbers of its data center and of its rack among all racks. */
+struct ring_place {
+	uint32_t datacenter;
+	uint32_t rack;
+};
+
+/* A ring, today's or one to be: tokens ascending, and who owns each. */
+struct ring_view {
+	uint32_t token_count;
+	const int64_t *tokens;
+	const uint32_t *owners;
+	uint32_t member_count; /* numbers in owners are below it */
+	const struct ring_place *places; /* by member number */
+	uint32_t datacenter_count;
+	uint32_t rack_count;
+};
+
+/* Working memory of a strategy over one ring. */
+struct ring_walk;
+/*
+ * factors: by data center number (NetworkTopologyStrategy), or NULL with one `factor` for the whole ring
+ * (SimpleStrategy). Borrows the view and factors. With xalloc.
+ */
+struct ring_walk *
+ring_walk_new(const struct ring_view *view, const int32_t *factors, int32_t factor);
+void ring_walk_free(struct ring_walk *walk);
+/* The most replicas that a token can have. */
+uint32_t ring_walk_count_max(const struct ring_walk *walk);
+/* Members that replicate the range of token number `index`, in order; returns their number. */
+uint32_t ring_walk_replicas(struct ring_walk *walk, uint32_t index, uint32_t *out);
+
+#endif
