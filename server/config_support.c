@@ -52,15 +52,6 @@ config_check_classes(const struct config *config, struct error *err)
 	return 0;
 }
 
-static bool
-config_is_one_of(const char *value, const char *const *words)
-{
-	for (; *words != NULL; words++)
-		if (strcmp(value, *words) == 0)
-			return true;
-	return false;
-}
-
 /* A seed may carry a port: "127.0.0.1:7000", "[::1]:7000". */
 static bool
 config_is_own_seed(const struct config *config, const char *seed)
@@ -142,8 +133,6 @@ config_warn_inert(const struct config *config)
 int
 config_check_support(const struct config *config, struct error *err)
 {
-	static const char *const disk_policies[] = {"stop", "ignore", "best_effort", NULL};
-	static const char *const commit_policies[] = {"stop", "stop_commit", NULL};
 	bool is_own = config->seed_list.count == 0;
 
 	if (config_check_classes(config, err) != 0)
@@ -165,14 +154,6 @@ config_check_support(const struct config *config, struct error *err)
 		    config->server_encryption_options__internode_encryption, "none");
 	if (config->initial_token != NULL && *config->initial_token != '\0')
 		return config_refuse(err, "initial_token", config->initial_token, "left out");
-	if (config->disk_failure_policy != NULL &&
-	    !config_is_one_of(config->disk_failure_policy, disk_policies))
-		return config_refuse(err, "disk_failure_policy", config->disk_failure_policy,
-		    "stop, best_effort or ignore");
-	if (config->commit_failure_policy != NULL &&
-	    !config_is_one_of(config->commit_failure_policy, commit_policies))
-		return config_refuse(err, "commit_failure_policy", config->commit_failure_policy,
-		    "stop or stop_commit");
 	for (size_t i = 0; i < config->seed_list.count && !is_own; i++)
 		is_own = config_is_own_seed(config, config->seed_list.items[i]);
 	if (!is_own)

@@ -15,6 +15,7 @@
 #include "server/admin.h"
 #include "server/executor.h"
 #include "server/node.h"
+#include "server/node_failure.h"
 #include "server/operations.h"
 #include "storage/store.h"
 
@@ -73,6 +74,12 @@ node_store_options(const struct config *config, struct store_options *options)
 	options->trickle_fsync = config->trickle_fsync;
 	options->auto_snapshot_ttl_seconds =
 	    config->auto_snapshot_ttl == CONFIG_UNSET ? 0 : config->auto_snapshot_ttl / 1000;
+	options->excludes_failed_directories =
+	    strcasecmp(config->disk_failure_policy, "best_effort") == 0;
+	options->skips_damaged_at_start = options->excludes_failed_directories ||
+	    strcasecmp(config->disk_failure_policy, "ignore") == 0;
+	options->commitlog_ignores_failures =
+	    strcasecmp(config->commit_failure_policy, "ignore") == 0;
 	options->snapshot_before_compaction = config->snapshot_before_compaction;
 	options->incremental_backups = config->incremental_backups;
 }
@@ -143,8 +150,8 @@ node_make_directories(struct node *node, struct error *err)
 
 /* ---- start and stop --------------------------------------------------------------------------------------- */
 
-int
-node_start(struct node *node, struct error *err)
+static int
+node_start_parts(struct node *node, struct error *err)
 {
 	const struct store_executor executor = {.submit = node_submit, .context = node};
 	struct store_options options;
@@ -166,8 +173,22 @@ node_start(struct node *node, struct error *err)
 	if (network_start(node->network, err) != 0)
 		return -1;
 	atomic_store(&node->mode, NODE_NORMAL);
+	node_watch_failures(node);
 	log_info("Startup complete");
 	return 0;
+}
+
+int
+node_start(struct node *node, struct error *err)
+{
+	if (node_start_parts(node, err) == 0)
+		return 0;
+	if (err->code == ERROR_NO_SPACE)
+		error_prefix(err,
+		    "the disk is full, nothing acknowledged is lost: make room (folders snapshots/ "
+		    "and backups/ below the data directory are the first to look at) and start "
+		    "again");
+	return -1;
 }
 
 int

@@ -26,15 +26,38 @@ commitlog_wake(struct commitlog *log)
 }
 
 static void
+commitlog_tell_failure(struct commitlog *log, const struct error *err)
+{
+	commitlog_failure_fn fn;
+	void *context;
+
+	lock_take(&log->segments_lock);
+	fn = log->on_failure;
+	context = log->failure_context;
+	lock_drop(&log->segments_lock);
+	if (fn != NULL)
+		fn(context, err);
+}
+
+static void
 commitlog_fail(struct commitlog *log, const struct error *err)
 {
 	if (atomic_load(&log->has_failed))
 		return;
+	if (log->options.commitlog_ignores_failures) {
+		log_error(
+		    "commit log: %s. commit_failure_policy is ignore: the writes that waited for "
+		    "this have failed, others are taken",
+		    err->text);
+		commitlog_tell_failure(log, err);
+		return;
+	}
 	log->failure = *err;
 	atomic_store(&log->has_failed, true);
 	log_error("commit log: %s. Writes are refused from now on, nothing acknowledged is lost; "
 		  "mend the disk that holds %s and restart the node",
 	    err->text, log->directory);
+	commitlog_tell_failure(log, err);
 }
 
 static int
@@ -119,6 +142,8 @@ commitlog_fill_spare(struct commitlog *log, struct error *err)
 		    log->directory);
 	} else if (is_needed) {
 		rc = commitlog_make_segment(log, &segment, err);
+		if (rc != 0 && err->code == ERROR_IO)
+			commitlog_tell_failure(log, err);
 		if (rc != 0)
 			atomic_store(&log->retry_space_ns, env_monotonic_ns(log->env) + 100000000);
 		lock_take(&log->segments_lock);
@@ -545,6 +570,15 @@ void
 commitlog_forget_table(struct commitlog *log, uint32_t slot)
 {
 	commitlog_discard(log, slot, (struct commitlog_position){INT64_MAX, INT32_MAX});
+}
+
+void
+commitlog_on_failure(struct commitlog *log, commitlog_failure_fn fn, void *context)
+{
+	lock_take(&log->segments_lock);
+	log->on_failure = fn;
+	log->failure_context = context;
+	lock_drop(&log->segments_lock);
 }
 
 void

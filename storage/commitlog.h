@@ -77,6 +77,10 @@ void commitlog_forget_table(struct commitlog *log, uint32_t slot);
 typedef void (*commitlog_pressure_fn)(void *context, const uint32_t *slots, size_t count);
 void commitlog_on_pressure(struct commitlog *log, commitlog_pressure_fn fn, void *context);
 
+/* Told when the log has failed, or, where it ignores that, when a sync has. Any thread; the sync's lock may be held. */
+typedef void (*commitlog_failure_fn)(void *context, const struct error *err);
+void commitlog_on_failure(struct commitlog *log, commitlog_failure_fn fn, void *context);
+
 /*
  * Replay what lay in the directory when the log was opened, in order. `each` gets every sound record;
  * 1: taken, 0: not needed, -1: stop. After success commitlog_replayed() (once the memtables that took

@@ -72,6 +72,9 @@ struct commitlog {
 	uint64_t last_sync_us; /* how long the last sync took */
 	unsigned long crowd; /* who waited when the last sync ended: for it, or for the next */
 
+	/* Guarded by segments_lock, as what follows. */
+	commitlog_failure_fn on_failure;
+	void *failure_context;
 	commitlog_pressure_fn on_pressure;
 	void *pressure_context;
 

@@ -304,9 +304,14 @@ compaction_execute(struct compaction *task)
 		compaction_report(task, &result, began);
 	else if (rc != 0 && err.code == ERROR_SHUTDOWN)
 		log_info("%s", err.text);
-	else if (rc != 0)
+	else if (rc != 0) {
+		if (err.code == ERROR_IO || err.code == ERROR_NO_SPACE)
+			store_note_failure(manager->store,
+			    err.code == ERROR_NO_SPACE ? STORE_FAILURE_SPACE : STORE_FAILURE_WRITE,
+			    NULL, &err);
 		log_error("compaction of %s.%s failed, the SSTables stay as they were: %s",
 		    table->keyspace, table->name, err.text);
+	}
 	compaction_result_fini(&result);
 	compaction_end(task, rc, &err);
 	if (rc == 0)

@@ -319,7 +319,10 @@ sstable_get_meta(struct sstable *sstable, struct error *err)
 		return meta;
 	meta = xzalloc(sizeof(*meta));
 	arena_init(&meta->arena, SSTABLE_META_ARENA);
-	if (sstable_meta_load(sstable, meta, err != NULL ? err : &unused) != 0) {
+	if (err == NULL)
+		err = &unused;
+	if (sstable_meta_load(sstable, meta, err) != 0) {
+		(void)sstable_failed(sstable->context.watch, sstable->descriptor.directory, err);
 		sstable_meta_free(meta);
 		return NULL;
 	}
@@ -466,7 +469,10 @@ sstable_get_parts(struct sstable *sstable, struct error *err)
 	if (parts != NULL)
 		return parts;
 	parts = xzalloc(sizeof(*parts));
-	if (sstable_parts_load(sstable, parts, err != NULL ? err : &unused) != 0) {
+	if (err == NULL)
+		err = &unused;
+	if (sstable_parts_load(sstable, parts, err) != 0) {
+		(void)sstable_failed(sstable->context.watch, sstable->descriptor.directory, err);
 		sstable_parts_free(parts);
 		return NULL;
 	}

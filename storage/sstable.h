@@ -88,6 +88,15 @@ struct sstable_context {
 	struct env *env;
 	struct chunk_cache *chunks;
 	struct key_cache *keys;
+	struct sstable_watch *watch; /* NULL: nobody wants to know */
+};
+
+/*
+ * Told of reads that failed: ERROR_IO, ERROR_CORRUPT (disk_failure_policy). Any thread, perhaps several times for one
+ * failure; must not wait for anything.
+ */
+struct sstable_watch {
+	void (*failed)(struct sstable_watch *watch, const char *path, const struct error *err);
 };
 
 struct sstable;

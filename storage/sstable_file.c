@@ -8,6 +8,14 @@
 #include "storage/sstable_internal.h"
 
 int
+sstable_failed(struct sstable_watch *watch, const char *path, const struct error *err)
+{
+	if (watch != NULL && err != NULL && (err->code == ERROR_IO || err->code == ERROR_CORRUPT))
+		watch->failed(watch, path, err);
+	return -1;
+}
+
+int
 sstable_corrupt(
     const struct sstable_file *file, uint64_t offset, struct error *err, const char *format, ...)
 {
@@ -17,8 +25,9 @@ sstable_corrupt(
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	return error_set(err, ERROR_CORRUPT, "%s: offset %llu: %s", file_path(file->file),
+	error_set(err, ERROR_CORRUPT, "%s: offset %llu: %s", file_path(file->file),
 	    (unsigned long long)offset, text);
+	return sstable_failed(file->watch, file_path(file->file), err);
 }
 
 int
@@ -29,14 +38,15 @@ sstable_corrupt_prefix(const struct sstable_file *file, uint64_t offset, struct 
 	if (err->code != ERROR_NO_MEMORY && err->code != ERROR_IO && err->code != ERROR_NO_SPACE)
 		err->code = ERROR_CORRUPT;
 	error_prefix(err, "%s: offset %llu", file_path(file->file), (unsigned long long)offset);
-	return -1;
+	return sstable_failed(file->watch, file_path(file->file), err);
 }
 
 int
 sstable_file_open(struct sstable_file *file, const struct sstable_context *context,
     const char *path, struct error *err)
 {
-	*file = (struct sstable_file){.cache = context->chunks, .crc_check_chance = 1};
+	*file = (struct sstable_file){
+	    .cache = context->chunks, .watch = context->watch, .crc_check_chance = 1};
 	if (files_open(context->env->files, path, FILE_READ, &file->file, err) != 0)
 		return -1;
 	return file_size(file->file, &file->length, err);
@@ -84,7 +94,8 @@ sstable_cursor_ahead(struct sstable_cursor *cursor, uint64_t offset, size_t size
 		cursor->ahead_start = offset;
 		if (file_pread(cursor->file->file, cursor->ahead, cursor->ahead_capacity, offset,
 			&cursor->ahead_size, err) != 0)
-			return -1;
+			return sstable_failed(
+			    cursor->file->watch, file_path(cursor->file->file), err);
 		if (cursor->ahead_size < size)
 			return sstable_corrupt(cursor->file, offset, err,
 			    "the file ends %zu bytes early", size - cursor->ahead_size);
@@ -149,7 +160,7 @@ sstable_chunk_read_compressed(
 		if (file_pread_exact(
 			file->file, many != NULL ? many : few, (size_t)size, offset, err) != 0) {
 			free(many);
-			return -1;
+			return sstable_failed(file->watch, file_path(file->file), err);
 		}
 	}
 	rc = sstable_chunk_unpack(file, i, stored, (size_t)size - COMPRESSION_CRC_SIZE, chunk, err);
@@ -164,7 +175,7 @@ sstable_chunk_read_plain(
 	struct sstable_file *file = cursor->file;
 
 	if (file_pread_exact(file->file, chunk->data, chunk->size, chunk->offset, err) != 0)
-		return -1;
+		return sstable_failed(file->watch, file_path(file->file), err);
 	if (file->crcs != NULL && sstable_file_checks_crc(file) &&
 	    crc32_update(0, chunk->data, chunk->size) != file->crcs[i])
 		return sstable_corrupt(

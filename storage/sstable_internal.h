@@ -39,6 +39,7 @@ enum {
 struct sstable_file {
 	struct file *file; /* owned */
 	struct chunk_cache *cache; /* borrowed, may be NULL */
+	struct sstable_watch *watch; /* borrowed, may be NULL */
 	uint64_t id; /* in the cache */
 	uint64_t length; /* bytes before compression */
 	uint32_t chunk_length;
@@ -103,6 +104,8 @@ int sstable_file_open(struct sstable_file *file, const struct sstable_context *c
     const char *path, struct error *err);
 void sstable_file_close(struct sstable_file *file);
 
+/* Tell the watch, unless it is NULL, of a failure that is about the disk. Returns -1. */
+int sstable_failed(struct sstable_watch *watch, const char *path, const struct error *err);
 /* ERROR_CORRUPT "<path>: offset N: <text>". */
 int sstable_corrupt(const struct sstable_file *file, uint64_t offset, struct error *err,
     const char *format, ...) __attribute__((format(printf, 4, 5)));

@@ -745,6 +745,7 @@ store_timer(void *argument)
 			break;
 		pthread_mutex_unlock(&store->timer_mutex);
 		store_tick(store);
+		store_handle_failures(store);
 		pthread_mutex_lock(&store->timer_mutex);
 	}
 	pthread_mutex_unlock(&store->timer_mutex);
@@ -780,6 +781,12 @@ store_on_log_pressure(void *context, const uint32_t *slots, size_t count)
 }
 
 static void
+store_on_log_failure(void *context, const struct error *err)
+{
+	store_note_failure(context, STORE_FAILURE_COMMIT_LOG, NULL, err);
+}
+
+static void
 store_copy_directories(struct store *store)
 {
 	const char *const *given = store->options.data_directories;
@@ -807,6 +814,7 @@ store_open(const struct store_options *options, struct env *env,
 
 	store->options = *options;
 	store_copy_directories(store);
+	store_failures_init(store);
 	store->options.commitlog_directory = store_strdup(options->commitlog_directory);
 	store->options.archive_command = store_strdup(options->archive_command);
 	store->options.restore_command = store_strdup(options->restore_command);
@@ -828,6 +836,7 @@ store_open(const struct store_options *options, struct env *env,
 	pthread_mutex_init(&store->timer_mutex, NULL);
 	pthread_cond_init(&store->timer_cond, NULL);
 	store->sstables.env = env;
+	store->sstables.watch = &store->failures.watch;
 	store->sstables.chunks = chunk_cache_new(options->file_cache_bytes);
 	store->sstables.keys = key_cache_new(options->key_cache_bytes);
 	atomic_init(&store->incremental_backups, options->incremental_backups);
@@ -836,6 +845,7 @@ store_open(const struct store_options *options, struct env *env,
 		goto failed;
 	store->compactions = compaction_manager_new(store);
 	commitlog_on_pressure(store->commitlog, store_on_log_pressure, store);
+	commitlog_on_failure(store->commitlog, store_on_log_failure, store);
 	if (pthread_create(&store->timer_thread, NULL, store_timer, store) != 0) {
 		error_set(err, ERROR_NO_MEMORY, "cannot start the store's timer thread");
 		goto failed;
@@ -891,6 +901,7 @@ store_close(struct store *store)
 	chunk_cache_free(store->sstables.chunks);
 	key_cache_free(store->sstables.keys);
 	schema_unref(store->schema);
+	store_failures_fini(store);
 	op_order_fini(&store->order);
 	arena_pool_fini(&store->memtable_pool);
 	lock_fini(&store->tables_lock);

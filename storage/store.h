@@ -45,6 +45,10 @@ struct store_options {
 	const char *const *data_directories; /* .../data; several: one a disk (JBOD) */
 	uint32_t data_directory_count;
 	uint64_t min_free_space_per_drive_bytes; /* left free on each, where there are several */
+	/* disk_failure_policy best_effort: a directory that fails is used no more, the others are. */
+	bool excludes_failed_directories;
+	bool
+	    skips_damaged_at_start; /* an SSTable that cannot be opened is left out, else the start fails */
 	const char *commitlog_directory;
 	enum commitlog_sync commitlog_sync;
 	uint32_t commitlog_sync_period_ms;
@@ -58,6 +62,8 @@ struct store_options {
 	int64_t restore_point_ms; /* replay no change younger than this; INT64_MAX: no limit */
 	uint64_t restore_precision_ns; /* unit of the timestamps that it is compared with */
 	bool commitlog_ignore_replay_errors;
+	bool
+	    commitlog_ignores_failures; /* a failed sync fails its writes only (commit_failure_policy ignore) */
 	uint64_t memtable_bytes; /* budget of all memtables */
 	double memtable_cleanup_threshold; /* flush the largest at this fraction */
 	uint32_t memtable_shards; /* 0: chosen from the cores */
@@ -101,6 +107,23 @@ void store_set_host_id(struct store *store, const struct uuid *host_id);
 int store_replay_local(struct store *store, struct error *err);
 /* Replay the commit log into the memtables (after store_replay_local(), what that left); progress goes to the log. Then writes are accepted. */
 int store_replay(struct store *store, struct error *err);
+
+/*
+ * Failures of the disks, for disk_failure_policy and commit_failure_policy. Called on the store's timer thread, soon after
+ * it happened and once for all of a kind that happened meanwhile; what happened before somebody asked is told then.
+ */
+enum store_failure {
+	STORE_FAILURE_READ, /* of an SSTable: ERROR_IO */
+	STORE_FAILURE_CORRUPT, /* of an SSTable: ERROR_CORRUPT */
+	STORE_FAILURE_WRITE, /* of a flush or compaction */
+	STORE_FAILURE_SPACE, /* the same, no space; writes are refused until there is some */
+	STORE_FAILURE_COMMIT_LOG, /* the store takes no writes any more, unless commitlog_ignores_failures */
+	STORE_FAILURE_NO_DIRECTORY, /* every data directory has failed (excludes_failed_directories) */
+	STORE_FAILURES
+};
+typedef void (*store_failure_fn)(
+    void *context, enum store_failure failure, const struct error *err);
+void store_on_failure(struct store *store, store_failure_fn fn, void *context);
 
 /* Everything acknowledged so far is durable when this returns, whatever commitlog_sync is. */
 int store_sync(struct store *store, struct error *err);

@@ -8,6 +8,24 @@
 
 enum store_state { STORE_STARTING, STORE_RUNNING, STORE_DRAINED };
 
+/* store_failure.c */
+struct store_failures {
+	struct sstable_watch watch;
+	struct lock lock;
+	/* Guarded by lock. */
+	struct {
+		bool is_pending;
+		struct error err;
+		char *path; /* owned; NULL: not known */
+	} kinds[STORE_FAILURES];
+	store_failure_fn on_failure;
+	void *context;
+
+	atomic_bool is_pending; /* one of them is */
+	/* By data directory; set once it failed and only where that excludes it. */
+	atomic_bool *is_unwritable;
+};
+
 struct store {
 	struct store_options options; /* strings and directories owned */
 	struct env *env;
@@ -17,6 +35,7 @@ struct store {
 	struct sstable_context sstables; /* its caches are owned */
 	struct compaction_manager *compactions;
 	atomic_int state;
+	struct store_failures failures;
 	bool has_replayed_local;
 	atomic_bool incremental_backups;
 	_Atomic int64_t next_snapshot_expiry_ms; /* when to look for snapshots that have expired */
@@ -66,6 +85,14 @@ bool store_is_own_log(const struct store *store, const struct sstable_stats *sta
 /* A flush ended well and `bytes` of memtables are free; or it failed and will be tried again. */
 void store_flush_ended(struct store *store, uint64_t bytes);
 void store_flush_failed(struct store *store, struct table_store *table, const struct error *err);
+/* Something failed; path: what was read or written, NULL where that is not known. Any thread, waits for nothing. */
+void store_note_failure(
+    struct store *store, enum store_failure failure, const char *path, const struct error *err);
+/* On the timer's thread: exclude directories, tell the server. */
+void store_handle_failures(struct store *store);
+void store_failures_init(struct store *store);
+void store_failures_fini(struct store *store);
+
 /* Run `work` on a stage of the server's. */
 bool store_submit(struct store *store, const char *stage, store_work_fn work, void *argument);
 

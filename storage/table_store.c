@@ -180,6 +180,33 @@ table_store_is_complete(
 }
 
 /*
+ * An SSTable cannot be opened: say what to do about it; 0 when the node goes on without it. Cassandra looks at
+ * disk_failure_policy as well (SSTableReader.openAll).
+ */
+static int
+table_store_open_failed(const struct table_store *table, const char *base, struct error *err)
+{
+	char *data = xasprintf("%s-Data.db", base);
+	bool is_missing = !files_exists(table->store->env->files, data);
+
+	free(data);
+	if (table->is_open)
+		return -1;
+	if (is_missing)
+		error_set(err, ERROR_CORRUPT,
+		    "%s-Data.db is missing beside its TOC.txt. Bring the file back (from a "
+		    "snapshot or backup); or move the other files of nb-* with this number away, "
+		    "which gives up their data; or set disk_failure_policy to best_effort, which "
+		    "leaves it out",
+		    base);
+	if (!table->store->options.skips_damaged_at_start)
+		return -1;
+	log_error("%s", err->text);
+	log_error("%s.%s is read without this SSTable", table->keyspace, table->name);
+	return 0;
+}
+
+/*
  * Open the complete tables of the directory (those whose TOC is there) that are not in the view yet.
  *
  * While the node runs, flushes and compactions make and delete files meanwhile, and theirs must stay away: a table
@@ -225,6 +252,8 @@ table_store_open_listed(struct table_store *table, const char *directory,
 			    atomic_load(&table->metadata), &opened[count], err);
 			if (rc == 0)
 				count++;
+			else
+				rc = table_store_open_failed(table, base, err);
 		}
 		free(base);
 		free(toc);
@@ -368,8 +397,9 @@ table_store_choose_directory(
     struct table_store *table, uint64_t bytes, const char **out, struct error *err)
 {
 	const struct store_options *options = &table->store->options;
+	struct store_failures *failures = &table->store->failures;
 	uint64_t *space, most = 0, least_held = UINT64_MAX;
-	uint32_t count = table->directory_count;
+	uint32_t count = table->directory_count, usable = 0;
 
 	*out = table->directories[0];
 	if (count == 1)
@@ -378,6 +408,9 @@ table_store_choose_directory(
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t total;
 
+		if (atomic_load(&failures->is_unwritable[i]))
+			continue; /* space stays 0 */
+		usable++;
 		if (files_space(table->store->env->files, table->directories[i], &space[i], &total,
 			err) != 0) {
 			free(space);
@@ -393,7 +426,8 @@ table_store_choose_directory(
 	for (uint32_t i = 0; i < count && most >= bytes; i++) {
 		uint64_t held;
 
-		if (space[i] < bytes || space[i] < most - most / 16)
+		if (atomic_load(&failures->is_unwritable[i]) || space[i] < bytes ||
+		    space[i] < most - most / 16)
 			continue;
 		held = table_store_bytes_in(table, table->directories[i]);
 		if (held < least_held) {
@@ -402,6 +436,8 @@ table_store_choose_directory(
 		}
 	}
 	free(space);
+	if (usable == 0)
+		return error_set(err, ERROR_IO, "every data directory has failed");
 	if (most < bytes)
 		return error_set(err, ERROR_NO_SPACE,
 		    "no data directory has space for %" PRIu64 " bytes of %s.%s: at most %" PRIu64
@@ -553,6 +589,7 @@ table_flush_write(
 	    table_store_choose_directory(table, memtable_bytes(flush->memtable), &directory, err) !=
 		0)
 		goto done;
+	flush->directory = directory;
 	options.descriptor = table_store_new_descriptor(table, directory);
 	base = sstable_base_path(&options.descriptor);
 	if (lifecycle_begin(store->env, directory, "flush", &lifecycle, err) != 0 ||
@@ -629,6 +666,9 @@ table_flush_run(void *argument)
 		    lifecycle_commit(lifecycle, &err) != 0) {
 			lifecycle_finish(lifecycle);
 			sstable_unref(sstable);
+			store_note_failure(store,
+			    err.code == ERROR_NO_SPACE ? STORE_FAILURE_SPACE : STORE_FAILURE_WRITE,
+			    flush->directory, &err);
 			atomic_store(&flush->needs_retry, true);
 			store_flush_failed(store, table, &err);
 			return;

@@ -31,6 +31,7 @@ enum {
 	RANK_TABLE_VIEW = 70,
 	RANK_STORE_WAITING = 72,
 	RANK_STORE_MEMTABLE_POOL = 82,
+	RANK_STORE_FAILURES = 84,
 };
 
 struct table_view {
@@ -49,6 +50,7 @@ struct flush {
 	/* Everything of this table at or before `upto` is in this memtable or an older one; what lies
 	 * in (after, upto] is in this one for sure, which its SSTable tells a replay. */
 	struct commitlog_position after, upto;
+	const char *directory; /* that was chosen last, borrowed of the table; NULL: none yet */
 	bool is_done;
 	atomic_bool needs_retry; /* it failed; the timer submits it again */
 };

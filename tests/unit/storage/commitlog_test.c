@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "base/alloc.h"
+#include "base/env_sim.h"
 #include "storage/commitlog.h"
 
 /* A log in a directory of its own, with small segments. */
@@ -456,6 +457,48 @@ START_TEST(test_slots_beyond_a_segments_capacity_open_a_new_one)
 }
 END_TEST
 
+static void
+count_failure(void *context, const struct error *err)
+{
+	(void)err;
+	atomic_fetch_add((atomic_int *)context, 1);
+}
+
+/* _i 0: commit_failure_policy ignore. */
+START_TEST(test_after_a_failed_sync_the_log_takes_nothing_unless_it_ignores_that)
+{
+	struct env_sim *sim = env_sim_new(7);
+	struct fixture fixture = {.env = env_sim_env(sim)};
+	struct commitlog_position position;
+	atomic_int told = 0;
+	struct error err;
+
+	op_order_init(&fixture.order, 45);
+	store_options_defaults(&fixture.options);
+	fixture.options.commitlog_directory = "/log";
+	fixture.options.commitlog_sync = COMMITLOG_SYNC_PERIODIC;
+	fixture.options.commitlog_segment_bytes = 64 << 10;
+	fixture.options.commitlog_ignores_failures = _i == 0;
+	fixture_open(&fixture);
+	commitlog_on_failure(fixture.log, count_failure, &told);
+	ck_assert_int_eq(fixture_add(&fixture, 1, 100, 0, &position, &err), 0);
+	env_sim_fail(sim, ENV_SIM_SYNC, "CommitLog", 0, 1, 5);
+	ck_assert_int_eq(commitlog_sync(fixture.log, &err), -1);
+	ck_assert_int_eq(atomic_load(&told), 1);
+	if (_i == 0) {
+		ck_assert_int_eq(fixture_add(&fixture, 2, 100, 0, &position, &err), 0);
+		ck_assert_int_eq(commitlog_sync(fixture.log, &err), 0);
+	} else {
+		ck_assert_int_eq(fixture_add(&fixture, 2, 100, 0, &position, &err), -1);
+		ck_assert_ptr_nonnull(strstr(err.text, "takes no writes until it is restarted"));
+		ck_assert_int_eq(commitlog_sync(fixture.log, &err), -1);
+	}
+	commitlog_close(fixture.log);
+	op_order_fini(&fixture.order);
+	env_free(fixture.env);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -477,6 +520,8 @@ main(void)
 	tcase_add_test(tcase, test_many_writers_and_syncs_lose_nothing);
 	tcase_add_test(tcase, test_a_segment_that_was_emptied_for_reuse_is_passed_over);
 	tcase_add_test(tcase, test_slots_beyond_a_segments_capacity_open_a_new_one);
+	tcase_add_loop_test(
+	    tcase, test_after_a_failed_sync_the_log_takes_nothing_unless_it_ignores_that, 0, 2);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
