@@ -108,7 +108,7 @@ bool gossip_shadow_has_answer(const struct gossip *gossip);
 /* The value that the answer has; null: not known. Borrowed until gossip_start(). On the gossip stage, or any thread between on_done and gossip_start(). */
 struct slice
 gossip_shadow_value(const struct gossip *gossip, struct peer *peer, enum application_state state);
-/* Was the peer alive and known in the answer? (For: who has this host id? Walk peers_at().) */
+/* Does the answer name the peer? (Who has this host id: walk peers_at().) */
 bool gossip_shadow_knows(const struct gossip *gossip, struct peer *peer);
 
 /*

@@ -7,6 +7,7 @@
  * server's (from 990): timers and stages may be called while one of these is held, the store may not.
  */
 enum {
+	RANK_GOSSIP = 300, /* states of all nodes */
 	RANK_MESSAGING = 400, /* a shard of callbacks */
 	RANK_TOPOLOGY_BUILD =
 	    780, /* a snapshot computes the replicas of a keyspace: one thread does it */
