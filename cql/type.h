@@ -240,6 +240,13 @@ int type_compare(const struct type *type, struct slice a, struct slice b);
  */
 void type_to_comparable(
     const struct type *type, bool is_reversed, struct slice value, struct buffer *out);
+/*
+ * A value back from its form at `reader`, which is moved behind it. The value compares equal to the one that the
+ * form was made of, and need not have its bytes (1.0 and 1.00). Its memory is the arena's. ERROR_PROTOCOL: no
+ * such form.
+ */
+int type_from_comparable(const struct type *type, bool is_reversed, struct reader *reader,
+    struct arena *arena, struct slice *out, struct error *err);
 /* Bytes from which type_to_comparable() surely does not grow the buffer (hint for reserve). */
 size_t type_comparable_size_max(const struct type *type, struct slice value);
 

@@ -68,3 +68,46 @@ position_make(const struct table_metadata *table, enum bound_kind kind, const st
 		arena->at = memory + buffer.size; /* give back what the estimate was too much */
 	return slice_of(memory, buffer.size);
 }
+
+int
+position_decode(const struct table_metadata *table, struct slice position, struct arena *arena,
+    enum position_place *place, const struct slice **values_out, uint32_t *count, struct error *err)
+{
+	struct slice *values = arena_alloc(arena, table->clustering_count * sizeof(*values));
+	struct reader reader = reader_of(position);
+
+	if (values == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a position");
+	*count = 0;
+	for (;;) {
+		uint8_t byte = reader_u8(&reader);
+		bool is_value = byte == TABLE_COMPARABLE_VALUE;
+		const struct column_metadata *column;
+
+		if (!is_value && byte != TABLE_COMPARABLE_NULL) {
+			*place = byte == POSITION_BEFORE ? POSITION_PLACE_BEFORE
+			    : byte == POSITION_ROW       ? POSITION_PLACE_ROW
+							 : POSITION_PLACE_AFTER;
+			reader.is_failed = reader.is_failed || reader_left(&reader) != 0 ||
+			    (byte == POSITION_ROW && *count != table->clustering_count) ||
+			    (byte != POSITION_BEFORE && byte != POSITION_ROW &&
+				byte != POSITION_AFTER);
+			break;
+		}
+		if (*count == table->clustering_count) {
+			reader.is_failed = true;
+			break;
+		}
+		column = &table->clustering[*count];
+		values[*count] = slice_null;
+		if (is_value &&
+		    type_from_comparable(column->type, column->is_reversed, &reader, arena,
+			&values[*count], err) != 0)
+			return -1;
+		++*count;
+	}
+	if (reader.is_failed)
+		return error_set(err, ERROR_PROTOCOL, "a clustering position is damaged");
+	*values_out = values;
+	return 0;
+}

@@ -335,28 +335,47 @@ no_memory:
 	return error_set(err, ERROR_NO_MEMORY, "no memory to merge %zu versions of a row", count);
 }
 
+static uint32_t
+row_live_cells(const struct row *row, int64_t now_seconds)
+{
+	uint32_t live = 0;
+
+	for (uint32_t i = 0; i < row->cell_count; i++)
+		live += cell_is_live(&row->cells[i], now_seconds);
+	return live;
+}
+
+/* ReadCommand's count: each dead cell, or one for a row that is nothing but deleted. */
+static uint32_t
+row_tombstones(const struct row *row, uint32_t dead, bool has_live)
+{
+	bool has_deletion = !deletion_is_live(row->deletion) || row->complex_deletion_count != 0 ||
+	    row->liveness.ttl != TTL_NONE;
+
+	return dead == 0 && !has_live && has_deletion ? 1 : dead;
+}
+
+bool
+row_has_live(const struct row *row, int64_t now_seconds, uint32_t *tombstones)
+{
+	uint32_t live = row_live_cells(row, now_seconds);
+	bool has_live = live != 0 || liveness_is_live(&row->liveness, now_seconds);
+
+	*tombstones = row_tombstones(row, row->cell_count - live, has_live);
+	return has_live;
+}
+
 int
 row_live_view(const struct row *row, int64_t now_seconds, struct arena *arena, struct row *out,
     bool *has_live, uint32_t *tombstone_count, struct error *err)
 {
 	bool is_marker_live = liveness_is_live(&row->liveness, now_seconds);
-	uint32_t live = 0, dead;
+	uint32_t live = row_live_cells(row, now_seconds), dead = row->cell_count - live;
 	struct cell *cells;
 
-	for (uint32_t i = 0; i < row->cell_count; i++)
-		live += cell_is_live(&row->cells[i], now_seconds);
-	dead = row->cell_count - live;
 	*has_live = is_marker_live || live != 0;
-
-	/* ReadCommand's count: each dead cell, or one for a row that is nothing but deleted. */
-	if (tombstone_count != NULL) {
-		bool has_deletion = !deletion_is_live(row->deletion) ||
-		    row->complex_deletion_count != 0 || row->liveness.ttl != TTL_NONE;
-
-		*tombstone_count = dead;
-		if (dead == 0 && !*has_live && has_deletion)
-			*tombstone_count = 1;
-	}
+	if (tombstone_count != NULL)
+		*tombstone_count = row_tombstones(row, dead, *has_live);
 
 	*out = *row;
 	out->deletion = DELETION_LIVE;

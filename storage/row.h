@@ -137,6 +137,12 @@ int row_merge(const struct row *const *versions, size_t count, struct deletion a
     struct arena *arena, struct row *out, struct error *err);
 
 /*
+ * Is anything of the row live? *tombstones: its dead cells, or one for a row that is nothing but deleted: what
+ * ReadCommand counts.
+ */
+bool row_has_live(const struct row *row, int64_t now_seconds, uint32_t *tombstones);
+
+/*
  * What a client may see of a row at `now_seconds` (Row.purge with a purger that purges everything):
  * tombstones, expired cells and expired liveness removed, deletions removed. Sets *has_live. Cells
  * whose ttl passed count as tombstones in *tombstone_count (may be NULL).
@@ -168,6 +174,16 @@ void position_encode(const struct table_metadata *table, enum bound_kind kind,
 /* The same into an arena; a null slice without memory. */
 struct slice position_make(const struct table_metadata *table, enum bound_kind kind,
     const struct slice *values, uint32_t count, struct arena *arena);
+
+/* Where a position stands: before or after everything that begins with its values, or at a row. */
+enum position_place { POSITION_PLACE_BEFORE, POSITION_PLACE_ROW, POSITION_PLACE_AFTER };
+/*
+ * Values and place of a position (of rows and bounds; not the static one). Values come from `arena`, and
+ * make this very position again, though their bytes may differ from those it was made of (type_from_comparable).
+ * ERROR_PROTOCOL: no position of the table.
+ */
+int position_decode(const struct table_metadata *table, struct slice position, struct arena *arena,
+    enum position_place *place, const struct slice **values, uint32_t *count, struct error *err);
 
 /*
  * A range tombstone's bound or a boundary between two, as it stands in a stream of unfiltereds. kind,

@@ -60,20 +60,16 @@ static const struct partition_iterator_ops store_read_ops = {
 /*
  * Reads of one whole row (features ST-39): a table without clustering, statics, counters and multi-cell
  * columns has one row a partition, and SSTables are asked newest first only until nothing older can matter:
- * every wanted column, and the existence of the row, is known from a timestamp above all that is left.
+ * every wanted column, and the existence of the row, is known from a timestamp above all that is left. A
+ * tombstone past gc_grace says nothing here: another replica may have lost it in a compaction, and both must
+ * stop at the same cells for their digests to agree (read_response.h).
  */
 struct store_row_progress {
 	const struct read_command *command;
 	int64_t *newest; /* by regular column: highest timestamp seen */
 	int64_t live; /* highest timestamp of what makes the row exist and does not expire */
+	int64_t gc_before; /* seconds */
 };
-
-static bool
-store_row_is_lone(const struct table_metadata *table)
-{
-	return table->clustering_count == 0 && table->static_count == 0 &&
-	    !table_is_counter(table) && table->regular_simple_count == table->regular_count;
-}
 
 static bool
 store_row_is_settled(const struct store_row_progress *progress, int64_t newest_left)
@@ -146,6 +142,9 @@ store_row_note(struct store_row_progress *progress, struct unfiltered_iterator *
 		const struct cell *cell = &row->cells[i];
 		int64_t *newest = &progress->newest[cell->column->position];
 
+		if (!cell_is_live(cell, progress->command->now_seconds) &&
+		    (int64_t)cell->local_deletion_time - cell->ttl < progress->gc_before)
+			continue;
 		if (cell->timestamp > *newest)
 			*newest = cell->timestamp;
 		if (cell->local_deletion_time == LOCAL_DELETION_TIME_NONE &&
@@ -176,7 +175,11 @@ store_read_row(const struct table_view *view, const struct read_command *command
     struct unfiltered_iterator **sources, uint32_t *count, uint32_t *sstables, struct arena *arena,
     struct error *err)
 {
-	struct store_row_progress progress = {.command = command, .live = INT64_MIN};
+	struct store_row_progress progress = {
+	    .command = command,
+	    .live = INT64_MIN,
+	    .gc_before = command->now_seconds - command->table->options.gc_grace_seconds,
+	};
 	struct store_row_candidate *candidates =
 	    arena_alloc(arena, view->sstable_count * sizeof(*candidates));
 
@@ -230,7 +233,7 @@ store_read_single(struct store_read_iterator *read, const struct read_command *c
 		if (rc == 0 && sources[count] != NULL)
 			count++;
 	}
-	if (rc == 0 && view->sstable_count > 1 && store_row_is_lone(command->table))
+	if (rc == 0 && view->sstable_count > 1 && read_command_is_lone(command))
 		rc = store_read_row(view, command, sources, &count, &sstables, arena, err);
 	else
 		for (uint32_t i = 0; i < view->sstable_count && rc == 0; i++) {

@@ -262,10 +262,32 @@ sign(int x)
 	return (x > 0) - (x < 0);
 }
 
+/* The value that comes back from a form has this very form, and nothing of what follows is taken. */
+static void
+check_form_decodes(const struct type *type, bool is_reversed, struct buffer *form)
+{
+	struct reader reader;
+	struct buffer again;
+	struct error err;
+	struct slice value;
+
+	buffer_init(&again);
+	buffer_put_u8(form, 0x40);
+	reader = reader_of(buffer_slice(form));
+	ck_assert_msg(type_from_comparable(type, is_reversed, &reader, &arena, &value, &err) == 0,
+	    "type kind %d: %s:%d", type->kind, err.file, err.line);
+	ck_assert_uint_eq(reader_left(&reader), 1);
+	form->size--;
+	type_to_comparable(type, is_reversed, value, &again);
+	ck_assert_int_eq(slice_compare(buffer_slice(form), buffer_slice(&again)), 0);
+	buffer_fini(&again);
+}
+
 static int
 compare_forms(const struct type *type, bool is_reversed, struct slice a, struct slice b)
 {
 	struct buffer x, y;
+	struct error err;
 	size_t least;
 	int order;
 
@@ -274,6 +296,8 @@ compare_forms(const struct type *type, bool is_reversed, struct slice a, struct 
 	type_to_comparable(type, is_reversed, a, &x);
 	type_to_comparable(type, is_reversed, b, &y);
 	ck_assert_uint_le(x.size, type_comparable_size_max(type, a));
+	if (type_validate(type, a, &err) == 0)
+		check_form_decodes(type, is_reversed, &x);
 	least = x.size < y.size ? x.size : y.size;
 	order = memcmp(x.data, y.data, least);
 	/* No form may be the beginning of another. */
