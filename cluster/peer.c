@@ -71,6 +71,7 @@ peers_add_locked(struct peers *peers, const struct endpoint *endpoint)
 	peer->index = index;
 	peer->is_local = index == 0;
 	atomic_init(&peer->is_alive, index == 0);
+	atomic_init(&peer->score, -1.0F);
 	peers_place(index, &chunk, &at);
 	entries = atomic_load_explicit(&peers->chunks[chunk], memory_order_relaxed);
 	if (entries == NULL) {

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include "base/endpoint.h"
 
+struct snitch_samples;
+
 struct peer {
 	struct endpoint endpoint; /* immutable */
 	uint32_t
@@ -21,8 +23,9 @@ struct peer {
 	bool is_local; /* immutable */
 	_Atomic bool
 	    is_alive; /* the failure detector's view; relaxed loads on the hot path; always true for the local one */
-	/* Smoothed time of an answer, for the order of replicas (cluster/snitch.h); ns, 0: not known. Relaxed. */
-	_Atomic uint64_t latency_ns;
+	/* The dynamic snitch's (cluster/snitch.h): how slow it is, negative: not known; and the samples behind it. */
+	_Atomic float score; /* relaxed */
+	struct snitch_samples *_Atomic samples;
 	_Atomic(void *) link; /* the messaging's connections to it */
 };
 

@@ -28,6 +28,9 @@ struct replica {
 	bool is_local_datacenter;
 	/* Its answer counts towards block_for: false only for other data centers under LOCAL_*. */
 	bool is_counted;
+	uint8_t
+	    distance; /* snitch_sort()'s: 0 this node, 1 its rack, 2 its data center, 3 beyond */
+	float score; /* snitch_sort()'s */
 };
 
 struct replica_plan {
@@ -68,7 +71,7 @@ int replica_plan_for_write(struct replica_plan *plan, const struct topology *top
     struct arena *arena, struct error *err);
 
 /*
- * Live natural replicas by proximity (of the local data center alone under LOCAL_*). always_speculate: one contact
+ * Live natural replicas by proximity (snitch NULL: in the strategy's order) (of the local data center alone under LOCAL_*). always_speculate: one contact
  * more than the level needs (speculative_retry ALWAYS); EACH_QUORUM never speculates.
  */
 int replica_plan_for_read(struct replica_plan *plan, const struct topology *topology,

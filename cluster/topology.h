@@ -146,6 +146,8 @@ uint32_t replication_pending_ranges_of(
 uint32_t replication_range_count(const struct replication *replication);
 const struct replica_set *
 replication_range(const struct replication *replication, uint32_t index, struct ring_range *range);
+/* Index of the range that holds a token; there must be ranges. */
+uint32_t replication_range_index(const struct replication *replication, int64_t token);
 /* Share of the data that each member holds, 0 .. 1, by member index ("Owns (effective)"): the members of a data
  * center sum up to its factor. */
 void replication_ownership(const struct replication *replication, double *out);
@@ -155,5 +157,8 @@ void replication_ownership(const struct replication *replication, double *out);
 /* Answers that a level asks for, without pending replicas. EACH_QUORUM: the sum of the quorums. */
 int32_t consistency_block_for(
     enum consistency level, const struct replication *replication, const char *local_datacenter);
+
+/* ... with this node's data center: computed when the replication was. Hot path. */
+int32_t replication_block_for(const struct replication *replication, enum consistency level);
 
 #endif

@@ -22,6 +22,12 @@ replication_range(const struct replication *replication, uint32_t index, struct 
 	return &replication->sets[index];
 }
 
+uint32_t
+replication_range_index(const struct replication *replication, int64_t token)
+{
+	return topology_bound_index(replication->bounds, replication->count, token);
+}
+
 /* Which of a range's replicas are meant. */
 enum range_role { RANGE_NATURAL, RANGE_PRIMARY, RANGE_PENDING };
 

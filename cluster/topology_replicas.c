@@ -583,3 +583,9 @@ consistency_block_for(
 	}
 	return replication->total_factor;
 }
+
+int32_t
+replication_block_for(const struct replication *replication, enum consistency level)
+{
+	return replication->block_for[level];
+}
