@@ -11,6 +11,7 @@ enum {
 	RANK_MESSAGING = 400, /* a shard of callbacks */
 	RANK_TOPOLOGY_BUILD =
 	    780, /* a snapshot computes the replicas of a keyspace: one thread does it */
+	RANK_SNITCH = 785, /* names of places */
 	RANK_PEERS = 790, /* the table of peers; nothing is called under it */
 };
 
