@@ -116,7 +116,8 @@ unit_sources := $(wildcard tests/unit/*/*_test.c)
 unit_programs := $(unit_sources:tests/unit/%.c=$(BUILD)/unit/%)
 unit_folders := $(sort $(dir $(unit_sources)))
 unit_helpers = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %_test.c,$(wildcard $(1)*.c))) \
-	$(if $(filter tests/unit/tools/,$(1)),$(BUILD)/libtools.a)
+	$(if $(filter tests/unit/tools/,$(1)),$(BUILD)/libtools.a) \
+	$(if $(filter tests/unit/cluster/,$(1)),$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/world/*.c)))
 # Tests of the programs take what they need of them, never the files that hold main().
 tool_objects := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out tools/nodetool.c tools/stress.c,$(wildcard tools/*.c)))
 $(BUILD)/libtools.a: $(tool_objects)
@@ -156,7 +157,14 @@ area_programs := $(area_sources:tests/%.c=$(BUILD)/%)
 .PHONY: area-programs
 area-programs: $(area_programs)
 
-$(area_programs): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(library)
+# Simulations share the world of tests/sim/world, and so do unit tests of what needs several nodes.
+sim_programs := $(filter $(BUILD)/sim/%,$(area_programs))
+world_objects := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/world/*.c))
+$(sim_programs): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(world_objects) $(library)
+	@mkdir -p $(@D)
+	$(call say,LD)$(call link,$^)
+
+$(filter-out $(sim_programs),$(area_programs)): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(library)
 	@mkdir -p $(@D)
 	$(call say,LD)$(call link,$^)
 
@@ -257,7 +265,7 @@ install: all
 
 # ---- Care ------------------------------------------------------------------------------------------
 
-c_files = $(wildcard $(FLOORS:%=%/*.[ch]) tools/*.[ch] tests/*/*.[ch] tests/unit/*/*.[ch])
+c_files = $(wildcard $(FLOORS:%=%/*.[ch]) tools/*.[ch] tests/*/*.[ch] tests/unit/*/*.[ch] tests/sim/world/*.[ch])
 
 .PHONY: format lint lint-floors lint-shell lint-tidy lint-cppcheck deps clean distclean
 format:

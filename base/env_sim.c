@@ -564,6 +564,16 @@ env_sim_crash(struct env_sim *sim)
 	lock_drop(&sim->lock);
 }
 
+void
+env_sim_kill(struct env_sim *sim)
+{
+	lock_take(&sim->lock);
+	sim->life++;
+	sim->is_down = false;
+	sim->crash_at = UINT64_MAX;
+	lock_drop(&sim->lock);
+}
+
 uint64_t
 env_sim_changes(struct env_sim *sim)
 {

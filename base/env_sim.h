@@ -41,6 +41,11 @@ void env_sim_step_wall(struct env_sim *sim, int64_t us);
  * and they must still be closed. Afterwards what survived is all there is.
  */
 void env_sim_crash(struct env_sim *sim);
+/*
+ * The process dies, the machine does not: files that are open are dead as after a power cut (and env_sim_crash_after()
+ * is over), but nothing that was written is lost, until the power goes before it was synced.
+ */
+void env_sim_kill(struct env_sim *sim);
 /* Calls so far that change the disk (write, truncate, sync, create, rename, link, unlink, ...). */
 uint64_t env_sim_changes(struct env_sim *sim);
 /*

@@ -62,6 +62,17 @@ gossip_reply_add_locked(
 	reply->count++;
 }
 
+/* Peers are never freed, so there is an end to how many others can make us remember. NULL: no more. */
+static struct peer *
+gossip_peer(struct gossip *gossip, const struct endpoint *endpoint)
+{
+	struct peer *peer = peers_find(gossip->peers, endpoint);
+
+	if (peer == NULL && peers_count(gossip->peers) < 2 * GOSSIP_ENDPOINTS_MAX)
+		peer = peers_get(gossip->peers, endpoint);
+	return peer;
+}
+
 /* ---- SYN ---- */
 
 /* One line now and then; the sender is not answered. */
@@ -224,7 +235,9 @@ gossip_on_syn(void *context, struct message *message, struct worker *worker)
 	    !gossip_checks_name(
 		gossip, message, "Partitioner", syn.partitioner, gossip->options.partitioner))
 		return;
-	from = peers_get(gossip->peers, &message->from);
+	from = gossip_peer(gossip, &message->from);
+	if (from == NULL)
+		return;
 	seen = gossip_read_digests(gossip, &syn);
 	lock_take(&gossip->lock);
 	if (syn.digest_count == 0 && (gossip->is_running || gossip->shadow.is_active))
@@ -250,9 +263,7 @@ gossip_apply_all(struct gossip *gossip, struct gossip_message *message)
 		struct peer *peer;
 
 		gossip_delta_next(&message->deltas, &delta);
-		peer = peers_find(gossip->peers, &delta.endpoint);
-		if (peer == NULL && peers_count(gossip->peers) < 2 * GOSSIP_ENDPOINTS_MAX)
-			peer = peers_get(gossip->peers, &delta.endpoint);
+		peer = gossip_peer(gossip, &delta.endpoint);
 		if (peer == NULL)
 			continue;
 		lock_take(&gossip->lock);
@@ -309,7 +320,9 @@ gossip_on_ack(void *context, struct message *message, struct worker *worker)
 		gossip_complain(message, &err);
 		return;
 	}
-	from = peers_get(gossip->peers, &message->from);
+	from = gossip_peer(gossip, &message->from);
+	if (from == NULL)
+		return;
 	lock_take(&gossip->lock);
 	is_running = gossip->is_running;
 	is_shadow = gossip->shadow.is_active;
@@ -352,8 +365,9 @@ gossip_on_echo(void *context, struct message *message, struct worker *worker)
 {
 	struct gossip *gossip = context;
 
-	/* A node that stops is not to be found alive again. */
-	if (gossip_is_running(gossip))
+	/* A node that stops is not to be found alive again. One that joins asks those who have not heard of it
+	 * yet: it is answered, too. */
+	if (gossip_is_running(gossip) && gossip_peer(gossip, &message->from) != NULL)
 		messaging_respond(gossip->messaging, message, slice_empty, worker);
 }
 

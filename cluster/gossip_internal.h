@@ -29,7 +29,7 @@ enum {
 #define GOSSIP_EXPIRE_MS INT64_C(259200000) /* three days; Gossiper.aVeryLongTime */
 #define GOSSIP_RUMOR_DELAY_NS (20 * GOSSIP_MS)
 #define GOSSIP_REFUSED_NS (5 * GOSSIP_S) /* how long a refused connection counts */
-#define GOSSIP_ECHO_NS (2 * GOSSIP_S)
+#define GOSSIP_ECHO_NS GOSSIP_S
 #define GOSSIP_EXPIRES_NS (10 * GOSSIP_S) /* of messages in queues */
 #define GOSSIP_ANNOUNCE_NS (2 * GOSSIP_S) /* shutdown_announce_in_ms */
 

@@ -9,7 +9,7 @@
 
 enum {
 	SHADOW_PEERS_AT_ONCE = 8, /* saved peers that are asked when seeds are silent */
-	SHADOW_PEERS_MAX = 100000, /* of an answer */
+	SHADOW_PEERS_MAX = GOSSIP_ENDPOINTS_MAX, /* of an answer */
 	SETTLE_LOOKS = 3,
 };
 
