@@ -194,7 +194,7 @@ world_network_send(
 
 /* The receiver's own envelope over the shared payload. */
 static struct message *
-world_packet_share(struct world_node *to, const struct world_packet *packet)
+world_packet_share(struct world_node *to, const struct world_packet *packet, struct peer *sender)
 {
 	const struct message *sent = packet->message;
 	struct message *message;
@@ -205,6 +205,8 @@ world_packet_share(struct world_node *to, const struct world_packet *packet)
 	message->flags = sent->flags;
 	message->id = sent->id;
 	message->from = sent->from;
+	if (endpoint_equal(&sent->from, &sender->endpoint))
+		message->peer = sender;
 	message->trace = sent->trace;
 	message->created_ns = env_monotonic_ns(to->env);
 	message->expires_ns =
@@ -220,6 +222,7 @@ world_network_deliver(struct world *world, struct world_node *to, struct world_p
 {
 	struct world_node *from = &world->nodes[packet->from];
 	struct message *message = NULL;
+	struct peer *sender;
 	struct error err;
 
 	if (!to->is_up) {
@@ -236,10 +239,12 @@ world_network_deliver(struct world *world, struct world_node *to, struct world_p
 			world->ops.refused(from, peer, world->context);
 		return;
 	}
+	/* As the handshake of the connection tells it. */
+	sender = peers_get(to->peers, &from->endpoint);
 	if (packet->message != NULL)
-		message = world_packet_share(to, packet);
-	else if (message_decode(buffer_slice(&packet->bytes), &from->endpoint,
-		     env_monotonic_ns(to->env), &message, &err) != 0) {
+		message = world_packet_share(to, packet, sender);
+	else if (message_decode(buffer_slice(&packet->bytes), sender, env_monotonic_ns(to->env),
+		     &message, &err) != 0) {
 		fprintf(stderr, "a message that was sent cannot be read: %s\n", err.text);
 		abort();
 	}
