@@ -5,12 +5,14 @@
  * rings to be (TokenMetadata.calculatePendingRanges). Rule: a node is pending for a range when a ring to be makes it a
  * replica that it is not today. The rings to be are:
  *
- *   1. all that leave are gone (when any leave);
- *   2. for each node that joins, replaces or moves: all that leave are gone, and it alone has arrived.
+ *   1. for each change (a node that joins, replaces, moves or leaves): it alone is done;
+ *   2. all that leave are gone;
+ *   3. for each node that joins, replaces or moves: all that leave are gone, and it alone has arrived.
  *
- * Each arrival alone, because others that arrive only take ranges away from it: whichever of them comes first or
- * fails, the writes it will need went to it. Since the tokens to be split the ranges of today, sets
- * are computed for the tokens of both.
+ * 2 and 3 are Cassandra's. Each arrival is taken alone because others that arrive only take ranges away from it:
+ * whoever of them fails, the writes it will need went to it. 1 is the same as 2 or 3 when one change is under way; with
+ * several it covers what comes first, such as a node that leaves but becomes a replica of what another one
+ * moves away from. Since the tokens to be split the ranges of today, sets are computed for the tokens of both.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,28 +45,30 @@ topology_ring_view(struct topology_ring *ring, const struct topology *topology)
 	ring->view.rack_count = topology->rack_count;
 }
 
-/* The tokens that a member has once those that leave are gone and `arrival` has come. */
-static const int64_t *
-topology_future_tokens(const struct topology *topology, const struct member *member,
-    const struct member *arrival, uint32_t *count)
-{
-	const int64_t *tokens = member->tokens;
-	bool is_there = member->state == MEMBER_NORMAL || member->state == MEMBER_MOVING;
+/* A ring to be: one change is done (NULL: none), and all that leave may be gone besides. */
+struct topology_future {
+	const struct member *change;
+	bool leavers_go;
+};
 
-	(void)topology;
-	*count = member->token_count;
-	if (member == arrival) {
-		is_there = true;
-		if (member->state == MEMBER_MOVING) {
-			tokens = member->next_tokens;
-			*count = member->next_token_count;
-		}
-	} else if (arrival != NULL && arrival->replaces == member->peer) {
+static const int64_t *
+topology_future_tokens(
+    const struct member *member, const struct topology_future *future, uint32_t *count)
+{
+	const struct member *change = future->change;
+	bool is_there = member_is_owner(member);
+
+	if (member == change)
+		is_there = member->state != MEMBER_LEAVING;
+	else if (change != NULL && change->replaces == member->peer)
 		is_there = false;
-	}
-	if (!is_there)
-		*count = 0;
-	return tokens;
+	else if (member->state == MEMBER_LEAVING)
+		is_there = !future->leavers_go;
+	*count = is_there ? member->token_count : 0;
+	if (member != change || member->state != MEMBER_MOVING)
+		return member->tokens;
+	*count = member->next_token_count;
+	return member->next_tokens;
 }
 
 struct topology_future_token {
@@ -86,24 +90,24 @@ topology_compare_future(const void *a, const void *b)
 
 static void
 topology_ring_future(
-    struct topology_ring *ring, const struct topology *topology, const struct member *arrival)
+    struct topology_ring *ring, const struct topology *topology, struct topology_future future)
 {
 	struct topology_future_token *all;
 	uint32_t total = 0, count;
 
 	for (uint32_t i = 0; i < topology->member_count; i++) {
-		topology_future_tokens(topology, &topology->members[i], arrival, &count);
+		topology_future_tokens(&topology->members[i], &future, &count);
 		total += count;
 	}
 	all = xcalloc(total + 1, sizeof(*all));
 	total = 0;
 	for (uint32_t i = 0; i < topology->member_count; i++) {
 		const struct member *member = &topology->members[i];
-		const int64_t *tokens = topology_future_tokens(topology, member, arrival, &count);
+		const int64_t *tokens = topology_future_tokens(member, &future, &count);
 
 		for (uint32_t n = 0; n < count; n++)
 			all[total++] =
-			    (struct topology_future_token){tokens[n], i, member == arrival};
+			    (struct topology_future_token){tokens[n], i, member == future.change};
 	}
 	qsort(all, total, sizeof(*all), topology_compare_future);
 	ring->tokens = xcalloc(total + 1, sizeof(*ring->tokens));
@@ -173,11 +177,42 @@ replication_builder_begin_ring(
 }
 
 static void
+replication_builder_add_future(
+    struct replication_builder *builder, const struct member *change, bool leavers_go)
+{
+	topology_ring_future(&builder->futures[builder->future_count++], builder->topology,
+	    (struct topology_future){change, leavers_go});
+}
+
+static void
+replication_builder_futures(struct replication_builder *builder)
+{
+	const struct topology *topology = builder->topology;
+	uint32_t changes = 0, leavers = 0;
+
+	for (uint32_t i = 0; i < topology->member_count; i++) {
+		changes += topology->members[i].state != MEMBER_NORMAL;
+		leavers += topology->members[i].state == MEMBER_LEAVING;
+	}
+	builder->futures = xcalloc(2 * changes + 1, sizeof(*builder->futures));
+	for (uint32_t i = 0; changes > 0 && i < topology->member_count; i++) {
+		const struct member *member = &topology->members[i];
+
+		if (member->state == MEMBER_NORMAL)
+			continue;
+		replication_builder_add_future(builder, member, false);
+		if (leavers > 0 && member->state != MEMBER_LEAVING)
+			replication_builder_add_future(builder, member, true);
+	}
+	if (leavers > 1)
+		replication_builder_add_future(builder, NULL, true);
+}
+
+static void
 replication_builder_begin(struct replication_builder *builder)
 {
 	const struct topology *topology = builder->topology;
 	const struct replication_strategy *strategy = &builder->replication->strategy;
-	bool is_leaving = false;
 	uint32_t count_max = 0;
 
 	if (strategy->class == REPLICATION_NETWORK_TOPOLOGY) {
@@ -190,18 +225,7 @@ replication_builder_begin(struct replication_builder *builder)
 	builder->today.view.tokens = topology->tokens;
 	builder->today.view.owners = topology->owners;
 	topology_ring_view(&builder->today, topology);
-	builder->futures = xcalloc(topology->member_count + 1, sizeof(*builder->futures));
-	for (uint32_t i = 0; i < topology->member_count; i++) {
-		const struct member *member = &topology->members[i];
-
-		if (member->state == MEMBER_LEAVING)
-			is_leaving = true;
-		else if (member->state != MEMBER_NORMAL)
-			topology_ring_future(
-			    &builder->futures[builder->future_count++], topology, member);
-	}
-	if (is_leaving)
-		topology_ring_future(&builder->futures[builder->future_count++], topology, NULL);
+	replication_builder_futures(builder);
 	replication_builder_begin_ring(builder, &builder->today, &count_max);
 	for (uint32_t i = 0; i < builder->future_count; i++)
 		replication_builder_begin_ring(builder, &builder->futures[i], &count_max);
