@@ -103,7 +103,7 @@ arena_fini(struct arena *arena)
 }
 
 void
-arena_reset(struct arena *arena)
+arena_reset_slow(struct arena *arena)
 {
 	struct arena_block *kept = NULL;
 	struct arena_block *block = arena->blocks;
@@ -120,7 +120,7 @@ arena_reset(struct arena *arena)
 		block = next;
 	}
 	arena->blocks = kept;
-	arena->at = kept != NULL ? kept->bytes : NULL;
+	arena->at = arena->only = kept != NULL ? kept->bytes : NULL;
 	arena->end = kept != NULL ? (uint8_t *)kept + kept->size : NULL;
 	arena->total_bytes = kept != NULL ? kept->size : 0;
 }
@@ -171,6 +171,7 @@ arena_alloc_slow(struct arena *arena, size_t size, size_t alignment)
 		return NULL;
 	block->size = block_size;
 	arena->total_bytes += block_size;
+	arena->only = arena->blocks == NULL && !is_own ? block->bytes : NULL;
 	if (is_own && arena->blocks != NULL) {
 		/* A big one goes behind the newest, whose rest stays in use. */
 		block->next = arena->blocks->next;

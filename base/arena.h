@@ -34,6 +34,8 @@ struct arena {
 	struct arena_block *blocks; /* owned; newest first */
 	uint8_t *at; /* next free byte of the newest block */
 	uint8_t *end;
+	uint8_t *
+	    only; /* first byte of the one block, of the usual size; NULL: there is none, or there are more */
 	size_t block_size; /* of the next block, bytes */
 	size_t total_bytes; /* of all blocks, for accounting */
 	struct arena_pool
@@ -43,8 +45,16 @@ struct arena {
 /* No memory is taken yet. block_size: bytes of a usual block (a bigger allocation gets its own). */
 void arena_init(struct arena *arena, size_t block_size);
 void arena_fini(struct arena *arena);
+void arena_reset_slow(struct arena *arena);
 /* Forget everything, keep one block for reuse (and only if it is of the usual size). */
-void arena_reset(struct arena *arena);
+static inline void
+arena_reset(struct arena *arena)
+{
+	if (arena->only != NULL)
+		arena->at = arena->only;
+	else if (arena->blocks != NULL)
+		arena_reset_slow(arena);
+}
 
 void *arena_alloc_slow(struct arena *arena, size_t size, size_t alignment);
 

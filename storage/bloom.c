@@ -9,6 +9,7 @@ enum {
 	BLOOM_BUCKETS_MAX = 20,
 	BLOOM_EXCESS_BITS = 20, /* added by Cassandra so that small filters are not too full */
 	BLOOM_HASHES_MAX = 64, /* in a file; Cassandra makes at most 15 */
+	BLOOM_AT_ONCE = 256, /* bits */
 };
 
 /* Chance of a false positive with k hashes and b bits a key, in three digits as the table of
@@ -145,11 +146,34 @@ bloom_add(struct bloom *bloom, const uint64_t hash[2])
 	}
 }
 
+static void
+bloom_set(const struct bloom *bloom, const uint64_t *bits, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		bloom->bits[bits[i] >> 3] |= (uint8_t)(1u << (bits[i] & 7));
+}
+
 void
 bloom_add_many(struct bloom *bloom, const uint64_t (*hashes)[2], size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		bloom_add(bloom, hashes[i]);
+	uint64_t bits[BLOOM_AT_ONCE];
+	const struct bloom own = *bloom;
+	size_t known = 0;
+
+	/* Neighbours in order are strangers in the filter: all are asked for before the first is touched. */
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value = hashes[i][1];
+
+		if (known + own.hash_count > BLOOM_AT_ONCE) {
+			bloom_set(&own, bits, known);
+			known = 0;
+		}
+		for (uint32_t k = 0; k < own.hash_count; k++, value += hashes[i][0]) {
+			bits[known] = bloom_bit(&own, value);
+			__builtin_prefetch(&own.bits[bits[known++] >> 3], 1);
+		}
+	}
+	bloom_set(&own, bits, known);
 }
 
 bool

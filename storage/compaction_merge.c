@@ -25,7 +25,8 @@ struct compaction_merger {
 
 	struct compaction_source *sources; /* pick->count of them */
 	struct unfiltered_iterator **meeting; /* the partitions of equal key; room for all */
-	struct arena arena; /* of one partition's merge */
+	struct arena arena, turns[2]; /* of one partition's merge */
+	bool can_purge; /* something in the inputs has a local deletion time */
 	int64_t now_seconds;
 	int32_t gc_before;
 
@@ -172,6 +173,8 @@ compaction_prepare_options(struct compaction_merger *merger)
 		const struct sstable_stats *stats = sstable_stats(merger->pick->sstables[i], NULL);
 
 		options->expected_keys += sstable_estimated_keys(merger->pick->sstables[i]);
+		merger->can_purge = merger->can_purge || stats == NULL ||
+		    stats->min_local_deletion_time != LOCAL_DELETION_TIME_NONE;
 		if (stats == NULL)
 			continue;
 		if (is_first || stats->min_timestamp < options->min_timestamp)
@@ -286,9 +289,12 @@ compaction_write_partition(struct compaction_merger *merger, uint32_t count, str
 	struct unfiltered_iterator *merged, *purged;
 	int rc;
 
-	if (unfiltered_merge_transient(merger->meeting, count, &merger->arena, &merged, err) != 0)
+	if (unfiltered_merge_transient(
+		merger->meeting, count, &merger->arena, merger->turns, &merged, err) != 0)
 		return -1;
-	if (unfiltered_purge(merged, merger->now_seconds, merger->gc_before,
+	purged = merged;
+	if (merger->can_purge &&
+	    unfiltered_purge(merged, merger->now_seconds, merger->gc_before,
 		compaction_max_purgeable, merger, &merger->arena, &purged, err) != 0)
 		return -1;
 	if (merger->writer != NULL && merger->pick->output_bytes_max != 0 &&
@@ -342,8 +348,8 @@ compaction_open_sources(struct compaction_merger *merger, struct error *err)
 
 		merger->result->bytes_in += sstable_total_size(merger->pick->sstables[i]);
 		if (sstable_scan(merger->pick->sstables[i], NULL, merger->metadata,
-			SSTABLE_SCAN_SEQUENTIAL | SSTABLE_SCAN_TRANSIENT, &source->arena,
-			&source->scan, err) != 0)
+			SSTABLE_SCAN_SEQUENTIAL | SSTABLE_SCAN_TRANSIENT | SSTABLE_SCAN_RAW,
+			&source->arena, &source->scan, err) != 0)
 			return -1;
 	}
 	return 0;
@@ -370,6 +376,8 @@ compaction_merge(struct table_store *table, const struct compaction_pick *pick,
 	merger.sources = xcalloc(pick->count, sizeof(*merger.sources));
 	merger.meeting = xcalloc(pick->count, sizeof(*merger.meeting));
 	arena_init(&merger.arena, 64 << 10);
+	arena_init(&merger.turns[0], 16 << 10);
+	arena_init(&merger.turns[1], 16 << 10);
 	for (uint32_t i = 0; i < pick->count; i++)
 		arena_init(&merger.sources[i].arena, 64 << 10);
 	compaction_prepare_options(&merger);
@@ -383,6 +391,8 @@ compaction_merge(struct table_store *table, const struct compaction_pick *pick,
 		arena_fini(&merger.sources[i].arena);
 	}
 	arena_fini(&merger.arena);
+	arena_fini(&merger.turns[0]);
+	arena_fini(&merger.turns[1]);
 	free(merger.sources);
 	free(merger.meeting);
 	free(merger.intervals);

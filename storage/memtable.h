@@ -52,8 +52,9 @@ int memtable_read(struct memtable *memtable, const struct read_command *command,
 /* Partitions of command->range in token order; as above. */
 int memtable_scan(struct memtable *memtable, const struct read_command *command,
     struct arena *arena, struct partition_iterator **out, struct error *err);
-/* Everything in order, for a flush: the arena's memory is bounded by the iterator itself. */
-int memtable_flush_iterator(struct memtable *memtable, struct arena *arena,
+/* Everything in order, for a flush: the arena's memory is bounded by the iterator itself. Rows come raw (row_raw.h)
+ * where they have such a form, when `is_raw`. */
+int memtable_flush_iterator(struct memtable *memtable, bool is_raw, struct arena *arena,
     struct partition_iterator **out, struct error *err);
 
 const struct table_metadata *memtable_table(const struct memtable *memtable);

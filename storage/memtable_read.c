@@ -21,6 +21,7 @@ struct memtable_reading {
 	struct arena *arena; /* of what next() returns */
 	struct arena *static_arena; /* of the static row */
 	struct arena *turns; /* NULL, or two that `arena` takes turns in, a step each */
+	bool is_raw; /* rows need not be decoded */
 };
 
 /* A step: with turns, what was given two steps ago is forgotten. */
@@ -104,6 +105,26 @@ memtable_read_cover(
 	return 0;
 }
 
+/* A row whose position is `position` (null: the only row of its partition) under `deletion`. */
+static int
+memtable_read_item(const struct memtable_reading *reading, const struct memtable_blob *blob,
+    struct slice position, struct deletion deletion, struct unfiltered *out, struct error *err)
+{
+	if (reading->is_raw &&
+	    row_raw_cut(reading->codec, ROW_CODEC_MESSAGE, slice_of(blob->bytes, blob->size),
+		reading->arena, &out->raw) &&
+	    row_raw_survives(&out->raw, deletion)) {
+		out->kind = UNFILTERED_RAW;
+		out->raw.position = position;
+		return 0;
+	}
+	out->kind = UNFILTERED_ROW;
+	if (memtable_read_row(reading, blob, false, &out->row, err) != 0)
+		return -1;
+	out->row.position = position;
+	return memtable_read_cover(&out->row, deletion, reading->arena, err);
+}
+
 /* ---- a partition of one row --------------------------------------------------------------------- */
 
 /* Does the filter select the only row there can be? */
@@ -140,21 +161,12 @@ memtable_lone_next(struct unfiltered_iterator *iterator, struct unfiltered *out,
 		return 0;
 	lone->blob = NULL;
 	memtable_reading_step(&lone->reading);
-	out->kind = UNFILTERED_ROW;
-	if (memtable_read_row(&lone->reading, blob, false, &out->row, err) != 0)
-		return -1;
-	/* A table without clustering columns has one position for all rows. */
-	out->row.position =
-	    position_make(iterator->table, BOUND_CLUSTERING, NULL, 0, lone->reading.arena);
-	if (slice_is_null(out->row.position))
-		return memtable_read_no_memory(err);
-	if (memtable_read_cover(
-		&out->row, iterator->partition_deletion, lone->reading.arena, err) != 0)
-		return -1;
-	if (row_is_empty(&out->row) ||
-	    !memtable_lone_is_selected(&lone->reading, out->row.position))
+	if (!memtable_lone_is_selected(&lone->reading, position_lone))
 		return 0;
-	return 1;
+	if (memtable_read_item(
+		&lone->reading, blob, position_lone, iterator->partition_deletion, out, err) != 0)
+		return -1;
+	return out->kind == UNFILTERED_RAW || !row_is_empty(&out->row);
 }
 
 static void
@@ -386,14 +398,10 @@ memtable_rows_take(
 
 	if (deletion_supersedes(iterator->open, active))
 		active = iterator->open;
-	out->kind = UNFILTERED_ROW;
-	if (memtable_read_row(&iterator->reading, &place->version->blob, false, &out->row, err) !=
-	    0)
+	if (memtable_read_item(&iterator->reading, &place->version->blob,
+		memtable_entry_key(place->entry), active, out, err) != 0)
 		return -1;
-	out->row.position = memtable_entry_key(place->entry);
-	if (memtable_read_cover(&out->row, active, iterator->reading.arena, err) != 0)
-		return -1;
-	if (!row_is_empty(&out->row))
+	if (out->kind == UNFILTERED_RAW || !row_is_empty(&out->row))
 		return 1;
 	if (iterator->reading.turns != NULL)
 		arena_reset(iterator->reading.arena); /* nobody has seen it */
@@ -863,7 +871,7 @@ memtable_scan(struct memtable *memtable, const struct read_command *command, str
 }
 
 int
-memtable_flush_iterator(struct memtable *memtable, struct arena *arena,
+memtable_flush_iterator(struct memtable *memtable, bool is_raw, struct arena *arena,
     struct partition_iterator **out, struct error *err)
 {
 	struct memtable_scan *scan = memtable_scan_new(memtable, memtable->table, arena, err);
@@ -875,6 +883,7 @@ memtable_flush_iterator(struct memtable *memtable, struct arena *arena,
 	    .arena = &scan->turns[0],
 	    .static_arena = &scan->statics,
 	    .turns = scan->turns,
+	    .is_raw = is_raw && row_codec_is_carried(&memtable->codec, memtable->table),
 	};
 	*out = &scan->base;
 	return 0;

@@ -31,7 +31,6 @@ struct merge {
 	 * was given stays for one more call; or from `arena`, when rows need not be forgotten. */
 	struct arena *output;
 	struct arena *turns; /* two of them, or NULL */
-	bool owns_turns;
 	struct deletion open; /* the merged stream's open range, DELETION_LIVE: none */
 	size_t count;
 	const struct row **versions; /* room for count */
@@ -41,8 +40,23 @@ struct merge {
 static struct slice
 unfiltered_position(const struct unfiltered *unfiltered)
 {
-	return unfiltered->kind == UNFILTERED_ROW ? unfiltered->row.position
-						  : unfiltered->marker.position;
+	switch (unfiltered->kind) {
+	case UNFILTERED_RAW:
+		return unfiltered->raw.position;
+	case UNFILTERED_MARKER:
+		return unfiltered->marker.position;
+	default:
+		return unfiltered->row.position;
+	}
+}
+
+int
+unfiltered_decode_raw(struct unfiltered *unfiltered, struct arena *arena, struct error *err)
+{
+	struct row_raw raw = unfiltered->raw;
+
+	unfiltered->kind = UNFILTERED_ROW;
+	return row_raw_decode(&raw, arena, &unfiltered->row, err);
 }
 
 int
@@ -51,6 +65,8 @@ unfiltered_set_position(const struct table_metadata *table, struct unfiltered *u
 {
 	struct slice *position;
 
+	if (unfiltered->kind == UNFILTERED_RAW)
+		return 0; /* it has one */
 	if (unfiltered->kind == UNFILTERED_ROW) {
 		struct row *row = &unfiltered->row;
 
@@ -171,6 +187,51 @@ merge_markers(struct merge *merge, const struct marker *at, struct unfiltered *o
 	return 1;
 }
 
+/*
+ * Heads that were taken are rows, and some are raw: 1 when the merged row is one of those as it is; 0 when it must be
+ * made, of `versions`, which have been decoded where they were not.
+ */
+static int
+merge_raw(struct merge *merge, struct unfiltered *out, struct error *err)
+{
+	struct unfiltered *newest = NULL;
+	bool is_plain = !table_is_counter(merge->base.table);
+	size_t rows = 0;
+
+	for (size_t i = 0; i < merge->count && is_plain; i++) {
+		struct unfiltered *head = &merge->sources[i].head;
+
+		if (!merge->sources[i].has_head || !merge->sources[i].is_taken)
+			continue;
+		is_plain = head->kind == UNFILTERED_RAW;
+		if (is_plain &&
+		    (newest == NULL || head->raw.max_timestamp > newest->raw.max_timestamp))
+			newest = head;
+	}
+	is_plain = is_plain && row_raw_survives(&newest->raw, merge_active(merge));
+	for (size_t i = 0; i < merge->count && is_plain; i++) {
+		struct unfiltered *head = &merge->sources[i].head;
+
+		if (merge->sources[i].has_head && merge->sources[i].is_taken && head != newest)
+			is_plain = row_raw_replaces(&newest->raw, &head->raw);
+	}
+	if (is_plain) {
+		*out = *newest;
+		return 1;
+	}
+	for (size_t i = 0; i < merge->count; i++) {
+		struct unfiltered *head = &merge->sources[i].head;
+
+		if (!merge->sources[i].has_head || !merge->sources[i].is_taken)
+			continue;
+		if (head->kind == UNFILTERED_RAW &&
+		    unfiltered_decode_raw(head, merge->output, err) != 0)
+			return -1;
+		merge->versions[rows++] = &head->row;
+	}
+	return 0;
+}
+
 static int
 merge_next(struct unfiltered_iterator *iterator, struct unfiltered *out, struct error *err)
 {
@@ -181,6 +242,7 @@ merge_next(struct unfiltered_iterator *iterator, struct unfiltered *out, struct 
 		    merge->output == &merge->turns[0] ? &merge->turns[1] : &merge->turns[0];
 	for (;;) {
 		const struct unfiltered *first = NULL;
+		bool has_raw = false;
 		struct slice least;
 		size_t rows = 0;
 
@@ -199,7 +261,8 @@ merge_next(struct unfiltered_iterator *iterator, struct unfiltered *out, struct 
 			source->is_taken = true;
 			if (first == NULL)
 				first = &source->head;
-			if (source->head.kind == UNFILTERED_ROW)
+			has_raw = has_raw || source->head.kind == UNFILTERED_RAW;
+			if (source->head.kind != UNFILTERED_MARKER)
 				merge->versions[rows++] = &source->head.row;
 		}
 		assert(first != NULL); /* the least is some source's head */
@@ -207,6 +270,12 @@ merge_next(struct unfiltered_iterator *iterator, struct unfiltered *out, struct 
 			if (merge_markers(merge, &first->marker, out) != 0)
 				return 1;
 			continue;
+		}
+		if (has_raw) {
+			int rc = merge_raw(merge, out, err);
+
+			if (rc != 0)
+				return rc;
 		}
 		out->kind = UNFILTERED_ROW;
 		if (row_merge(merge->versions, rows, merge_active(merge), merge->output, &out->row,
@@ -225,11 +294,6 @@ merge_close(struct unfiltered_iterator *iterator)
 	for (size_t i = 0; i < merge->count; i++) {
 		unfiltered_iterator_close(merge->sources[i].iterator);
 		merge->sources[i].iterator = NULL;
-	}
-	if (merge->owns_turns) {
-		arena_fini(&merge->turns[0]);
-		arena_fini(&merge->turns[1]);
-		merge->owns_turns = false;
 	}
 }
 
@@ -286,7 +350,6 @@ merge_open(struct unfiltered_iterator **sources, size_t count, struct arena *are
 	merge->arena = arena;
 	merge->output = turns != NULL ? &turns[0] : arena;
 	merge->turns = turns;
-	merge->owns_turns = false;
 	merge->open = DELETION_LIVE;
 	merge->count = count;
 	for (size_t i = 0; i < count; i++) {
@@ -325,26 +388,16 @@ enum { MERGE_TURN_BLOCK = 16 * 1024 };
 
 int
 unfiltered_merge_transient(struct unfiltered_iterator **sources, size_t count, struct arena *arena,
-    struct unfiltered_iterator **out, struct error *err)
+    struct arena turns[2], struct unfiltered_iterator **out, struct error *err)
 {
-	struct arena *turns;
 	struct merge *merge;
 
 	if (count == 1) {
 		*out = sources[0];
 		return 0;
 	}
-	turns = arena_alloc(arena, 2 * sizeof(*turns));
-	if (turns == NULL) {
-		for (size_t i = 0; i < count; i++)
-			unfiltered_iterator_close(sources[i]);
-		return error_set(err, ERROR_NO_MEMORY, "no memory to merge %zu sources", count);
-	}
-	arena_init(&turns[0], MERGE_TURN_BLOCK);
-	arena_init(&turns[1], MERGE_TURN_BLOCK);
 	if (merge_open(sources, count, arena, turns, &merge, err) != 0)
-		return -1; /* nothing was taken from the turns yet */
-	merge->owns_turns = true;
+		return -1;
 	*out = &merge->base;
 	return 0;
 }

@@ -12,6 +12,9 @@ enum {
 	POSITION_AFTER = 0x60,
 };
 
+static const uint8_t position_lone_bytes[] = {POSITION_ROW};
+const struct slice position_lone = {position_lone_bytes, 1};
+
 static uint8_t
 position_terminator(enum bound_kind kind)
 {

@@ -100,6 +100,13 @@ purge_row(struct purge *purge, struct row *row, struct error *err)
 	return 0;
 }
 
+/* Nothing of the row has died yet, so nothing of it changes. */
+static bool
+purge_spares(const struct purge *purge, const struct row_raw *raw)
+{
+	return raw->local_deletion_count == 0 || raw->local_deletion_time > purge->now_seconds;
+}
+
 /* False when the marker goes. */
 static bool
 purge_marker(struct purge *purge, struct marker *marker)
@@ -131,6 +138,12 @@ purge_next(struct unfiltered_iterator *iterator, struct unfiltered *out, struct 
 			if (purge_marker(purge, &out->marker))
 				return 1;
 			continue;
+		}
+		if (out->kind == UNFILTERED_RAW) {
+			if (purge_spares(purge, &out->raw))
+				return 1;
+			if (unfiltered_decode_raw(out, purge->arena, err) != 0)
+				return -1;
 		}
 		if (purge_row(purge, &out->row, err) != 0)
 			return -1;

@@ -172,6 +172,8 @@ enum bound_kind {
 void position_encode(const struct table_metadata *table, enum bound_kind kind,
     const struct slice *values, uint32_t count, struct buffer *out);
 /* The same into an arena; a null slice without memory. */
+/* Of every row of a table without clustering columns. */
+extern const struct slice position_lone;
 struct slice position_make(const struct table_metadata *table, enum bound_kind kind,
     const struct slice *values, uint32_t count, struct arena *arena);
 
@@ -271,7 +273,12 @@ void marker_encode(const struct row_codec *codec, enum row_codec_flavor flavor,
 /* The byte that ends a partition. */
 enum { UNFILTERED_END_OF_PARTITION = 0x01 };
 
-enum unfiltered_kind { UNFILTERED_END, UNFILTERED_ROW, UNFILTERED_MARKER };
+enum unfiltered_kind {
+	UNFILTERED_END,
+	UNFILTERED_ROW,
+	UNFILTERED_MARKER,
+	UNFILTERED_RAW, /* a row that was not decoded (row_raw.h); only in streams that were asked for it */
+};
 
 /*
  * Decode what is next at `reader` into *row or *marker (arrays from `arena`, bytes borrowed from

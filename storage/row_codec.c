@@ -59,69 +59,7 @@ row_codec_bind(struct row_codec *codec, const struct table_metadata *table, stru
 	return 0;
 }
 
-/* ---- putting: into room that was reserved before, so nothing is checked byte by byte ---------- */
-
-static inline uint8_t *
-row_put_vint(uint8_t *at, uint64_t value)
-{
-	if (value < 0x80) {
-		*at = (uint8_t)value;
-		return at + 1;
-	}
-	return at + vint_encode(at, value);
-}
-
-/* The same in `size` bytes, which is what it takes; nothing behind them is touched. */
-static inline uint8_t *
-row_put_vint_exact(uint8_t *at, uint64_t value, size_t size)
-{
-	uint8_t whole[VINT_SIZE_MAX];
-
-	if (size == 1) {
-		*at = (uint8_t)value;
-	} else if (size == 2) {
-		store_u16(at, (uint16_t)(0x8000 | value));
-	} else {
-		vint_encode(whole, value);
-		memcpy(at, whole, size);
-	}
-	return at + size;
-}
-
-/* Values are short: two overlapping moves for most of them, without a call. */
-static inline uint8_t *
-row_put_bytes(uint8_t *at, struct slice bytes)
-{
-	const uint8_t *from = bytes.data;
-	size_t size = bytes.size;
-
-	if (size > 64) {
-		memcpy(at, from, size);
-	} else if (size >= 32) {
-		uint8_t head[32], tail[32];
-
-		memcpy(head, from, 32);
-		memcpy(tail, from + size - 32, 32);
-		memcpy(at, head, 32);
-		memcpy(at + size - 32, tail, 32);
-	} else if (size >= 16) {
-		uint8_t head[16], tail[16];
-
-		memcpy(head, from, 16);
-		memcpy(tail, from + size - 16, 16);
-		memcpy(at, head, 16);
-		memcpy(at + size - 16, tail, 16);
-	} else if (size >= 8) {
-		uint64_t head = load_u64(from), tail = load_u64(from + size - 8);
-
-		store_u64(at, head);
-		store_u64(at + size - 8, tail);
-	} else {
-		for (size_t i = 0; i < size; i++)
-			at[i] = from[i];
-	}
-	return at + size;
-}
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static inline uint8_t *
 row_put_timestamp(const struct row_codec *codec, uint8_t *at, int64_t timestamp)

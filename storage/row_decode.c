@@ -1,24 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "storage/row_codec.h"
 
-/* Most vints are one byte. */
-static inline uint64_t
-row_get_vint(struct reader *reader)
-{
-	if (reader->at != reader->end && *reader->at < 0x80 && !reader->is_failed)
-		return *reader->at++;
-	return reader_vint(reader);
-}
-
-static inline uint8_t
-row_get_u8(struct reader *reader)
-{
-	if (reader->at != reader->end && !reader->is_failed)
-		return *reader->at++;
-	reader->is_failed = true;
-	return 0;
-}
-
 static inline int64_t
 row_get_timestamp(const struct row_codec *codec, struct reader *reader)
 {
@@ -39,20 +21,6 @@ row_get_deletion(const struct row_codec *codec, struct reader *reader)
 	deletion.marked_for_delete_at = row_get_timestamp(codec, reader);
 	deletion.local_deletion_time = row_get_int_delta(reader, codec->min_local_deletion_time);
 	return deletion;
-}
-
-/* `size` bytes in place; a size that does not fit fails the reader. */
-static inline struct slice
-row_get_bytes(struct reader *reader, uint64_t size)
-{
-	const uint8_t *at = reader->at;
-
-	if (!reader->is_failed && (uint64_t)(reader->end - at) >= size) {
-		reader->at += size;
-		return slice_of(at, (size_t)size);
-	}
-	reader->is_failed = true;
-	return slice_empty;
 }
 
 static inline struct slice
@@ -506,6 +474,25 @@ row_decode(const struct row_codec *codec, enum row_codec_flavor flavor, struct r
 		return error_set(err, ERROR_CORRUPT,
 		    "a row is %zu bytes shorter than its size says", reader_left(&body));
 	return 0;
+}
+
+int
+row_decode_body(const struct row_codec *codec, struct reader *body, uint8_t flags,
+    struct arena *arena, struct row *row, struct error *err)
+{
+	struct row_decoder decoder = {
+	    .codec = codec,
+	    .reader = body,
+	    .arena = arena,
+	    .row = row,
+	    .columns = codec->regulars,
+	    .targets = codec->regular_targets,
+	    .dropped_us = codec->regular_dropped_us,
+	    .column_count = codec->regular_count,
+	};
+
+	*row = (struct row){.position = slice_null};
+	return row_get_body(&decoder, flags, err);
 }
 
 /* Kind and number of values of a marker. */

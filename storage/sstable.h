@@ -244,6 +244,7 @@ enum sstable_scan_flag {
 	 * the second next() call after it (not until close). For merges that look one ahead.
 	 */
 	SSTABLE_SCAN_TRANSIENT = 2,
+	SSTABLE_SCAN_RAW = 4, /* of everything: rows need not be decoded (row_raw.h) */
 };
 
 /*

@@ -241,6 +241,7 @@ struct sstable_iterator {
 	struct sstable_cursor *data; /* borrowed from a scan, or own_data */
 	bool has_index_cursor;
 	const uint64_t *wanted_regulars, *wanted_statics;
+	bool is_raw;
 	struct index_entry entry; /* block_count 0: no promoted index, or not looked up */
 
 	const struct clustering_slice *slices; /* clipped to the paging position */
@@ -278,6 +279,7 @@ struct sstable_open_options {
 	struct slice after_position;
 	const uint64_t *wanted_regulars, *wanted_statics;
 	bool with_static;
+	bool is_raw; /* only with a codec that is carried, and everything wanted */
 };
 
 /*

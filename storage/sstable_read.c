@@ -15,34 +15,16 @@
  * for a position and no clustering values of its own.
  */
 #include "base/hash.h"
+#include "storage/row_codec.h"
 #include "storage/sstable_internal.h"
 
 enum {
 	SSTABLE_KEY_HEADER = 2,
 	SSTABLE_DELETION_SIZE = 12,
-	FRAME_IS_MARKER = 0x02,
-	FRAME_EXTENSION = 0x80,
 	SSTABLE_POSITION_ROW = 0x38, /* last byte of a row's position */
 };
 
 /* ---- frames ------------------------------------------------------------------------------------------- */
-
-static inline uint64_t
-sstable_get_vint(struct reader *reader)
-{
-	if (reader->at != reader->end && *reader->at < 0x80 && !reader->is_failed)
-		return *reader->at++;
-	return reader_vint(reader);
-}
-
-static inline uint8_t
-sstable_get_u8(struct reader *reader)
-{
-	if (reader->at != reader->end && !reader->is_failed)
-		return *reader->at++;
-	reader->is_failed = true;
-	return 0;
-}
 
 static void
 sstable_frame_values(
@@ -52,10 +34,10 @@ sstable_frame_values(
 
 	for (uint32_t i = 0; i < frame->count; i++) {
 		if (i % 32 == 0)
-			header = sstable_get_vint(reader);
+			header = row_get_vint(reader);
 		if ((header & 3) == 0) {
 			int32_t fixed = table->clustering[i].type->fixed_length;
-			uint64_t size = fixed >= 0 ? (uint64_t)fixed : sstable_get_vint(reader);
+			uint64_t size = fixed >= 0 ? (uint64_t)fixed : row_get_vint(reader);
 
 			if (size > reader_left(reader)) {
 				reader->is_failed = true;
@@ -76,7 +58,7 @@ sstable_frame_parse(struct slice view, const struct table_metadata *table, bool 
     struct sstable_frame *frame, struct error *err)
 {
 	struct reader reader = reader_of(view);
-	uint8_t flags = sstable_get_u8(&reader);
+	uint8_t flags = row_get_u8(&reader);
 	uint64_t size;
 
 	if (reader.is_failed)
@@ -89,7 +71,7 @@ sstable_frame_parse(struct slice view, const struct table_metadata *table, bool 
 		frame->total = 1;
 		return 1;
 	}
-	if ((flags & FRAME_IS_MARKER) != 0) {
+	if ((flags & ROW_IS_MARKER) != 0) {
 		uint8_t kind = reader_u8(&reader);
 
 		frame->kind = UNFILTERED_MARKER;
@@ -104,11 +86,11 @@ sstable_frame_parse(struct slice view, const struct table_metadata *table, bool 
 		if (frame->count > table->clustering_count)
 			return error_set(
 			    err, ERROR_CORRUPT, "range tombstone bound of %u values", frame->count);
-	} else if ((flags & FRAME_EXTENSION) != 0) {
+	} else if ((flags & ROW_EXTENSION) != 0) {
 		reader_u8(&reader);
 	}
 	sstable_frame_values(&reader, table, frame);
-	size = sstable_get_vint(&reader);
+	size = row_get_vint(&reader);
 	if (reader.is_failed)
 		return 0;
 	if (size > INT64_MAX / 2)
@@ -403,6 +385,14 @@ sstable_iterator_decode(struct sstable_iterator *iterator, struct slice view, ui
 	struct row row;
 	struct marker marker;
 
+	if (iterator->is_raw &&
+	    row_raw_cut(&iterator->binding->codec, ROW_CODEC_SSTABLE, view,
+		sstable_iterator_row_arena(iterator), &out->raw)) {
+		sstable_cursor_lend(iterator->data);
+		out->kind = UNFILTERED_RAW;
+		out->raw.position = position;
+		return 0;
+	}
 	if (unfiltered_decode(&iterator->binding->codec, ROW_CODEC_SSTABLE, &reader, false,
 		iterator->wanted_regulars, sstable_iterator_row_arena(iterator), &out->kind, &row,
 		&marker, err) != 0)
@@ -705,7 +695,7 @@ sstable_iterator_next(struct unfiltered_iterator *base, struct unfiltered *out, 
 			return -1;
 		if (out->kind == UNFILTERED_MARKER)
 			iterator->open = sstable_marker_leaves_open(iterator, &out->marker);
-		else if (row_is_empty(&out->row))
+		else if (out->kind == UNFILTERED_ROW && row_is_empty(&out->row))
 			continue; /* all it had were cells of dropped columns */
 		return 1;
 	}
@@ -770,6 +760,7 @@ sstable_iterator_open(struct sstable_iterator *iterator, struct sstable *sstable
 	iterator->data = data != NULL ? data : &iterator->own_data;
 	iterator->wanted_regulars = options->wanted_regulars;
 	iterator->wanted_statics = options->wanted_statics;
+	iterator->is_raw = options->is_raw;
 	iterator->entry = *entry;
 	iterator->start = entry->data_position;
 	iterator->open = DELETION_LIVE;

@@ -289,6 +289,8 @@ sstable_scan(struct sstable *sstable, const struct read_command *command,
 	scan->binding = sstable_bind(sstable, table, err);
 	if (scan->parts == NULL || scan->binding == NULL)
 		return -1;
+	scan->options.is_raw = (flags & SSTABLE_SCAN_RAW) != 0 && command == NULL &&
+	    row_codec_is_carried(&scan->binding->codec, table);
 	if (command != NULL) {
 		scan->is_at_end = !sstable_may_contain(sstable, command);
 		scan->options.clustering = &command->clustering;

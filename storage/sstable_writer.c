@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "storage/compress.h"
+#include "storage/merge.h"
 #include "storage/sstable_internal.h"
 
 enum {
@@ -414,16 +415,16 @@ static void
 sstable_writer_put_prefix(
     const struct sstable_writer *writer, const struct unfiltered *item, struct buffer *out)
 {
-	if (item->kind == UNFILTERED_ROW) {
+	uint32_t count;
+	const struct slice *values = unfiltered_clustering(item, &count);
+
+	if (item->kind == UNFILTERED_MARKER) {
+		buffer_put_u8(out, (uint8_t)item->marker.kind);
+		buffer_put_u16(out, (uint16_t)count);
+	} else {
 		buffer_put_u8(out, BOUND_CLUSTERING);
-		clustering_encode(
-		    writer->table, item->row.clustering, item->row.clustering_count, out);
-		return;
 	}
-	buffer_put_u8(out, (uint8_t)item->marker.kind);
-	buffer_put_u16(out, (uint16_t)item->marker.clustering_count);
-	clustering_encode(
-	    writer->table, item->marker.clustering, item->marker.clustering_count, out);
+	clustering_encode(writer->table, values, count, out);
 }
 
 static void
@@ -550,23 +551,22 @@ sstable_writer_put_header(
 static void
 sstable_writer_collect_clustering(struct sstable_writer *writer, const struct unfiltered *item)
 {
-	if (item->kind == UNFILTERED_ROW)
-		statistics_collect_clustering(&writer->collector, writer->table, BOUND_CLUSTERING,
-		    item->row.clustering, item->row.clustering_count);
-	else
-		statistics_collect_clustering(&writer->collector, writer->table, item->marker.kind,
-		    item->marker.clustering, item->marker.clustering_count);
+	uint32_t count;
+	const struct slice *values = unfiltered_clustering(item, &count);
+
+	statistics_collect_clustering(&writer->collector, writer->table,
+	    item->kind == UNFILTERED_MARKER ? item->marker.kind : BOUND_CLUSTERING, values, count);
 }
 
 static void
 sstable_writer_keep_last(struct sstable_writer *writer, const struct unfiltered *item)
 {
-	bool is_row = item->kind == UNFILTERED_ROW;
-	const struct slice *values = is_row ? item->row.clustering : item->marker.clustering;
-	uint32_t count = is_row ? item->row.clustering_count : item->marker.clustering_count;
+	bool is_marker = item->kind == UNFILTERED_MARKER;
+	uint32_t count;
+	const struct slice *values = unfiltered_clustering(item, &count);
 
-	writer->last_kind = item->kind;
-	writer->last_bound = is_row ? BOUND_CLUSTERING : item->marker.kind;
+	writer->last_kind = is_marker ? UNFILTERED_MARKER : UNFILTERED_ROW;
+	writer->last_bound = is_marker ? item->marker.kind : BOUND_CLUSTERING;
 	writer->last_count = count;
 	buffer_clear(&writer->last_bytes);
 	for (uint32_t i = 0; i < count; i++) {
@@ -614,7 +614,10 @@ sstable_writer_put_item(struct sstable_writer *writer, uint64_t partition, uint6
 		sstable_writer_put_prefix(writer, item, &blocks->first);
 		blocks->start = at;
 	}
-	if (item->kind == UNFILTERED_ROW) {
+	if (item->kind == UNFILTERED_RAW) {
+		row_raw_encode(&writer->codec, &item->raw, at - *previous, &writer->data);
+		statistics_collect_raw(&writer->collector, &item->raw);
+	} else if (item->kind == UNFILTERED_ROW) {
 		row_encode(
 		    &writer->codec, ROW_CODEC_SSTABLE, &item->row, at - *previous, &writer->data);
 		statistics_collect_row(&writer->collector, &item->row);

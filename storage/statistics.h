@@ -138,6 +138,7 @@ void statistics_collector_init(struct statistics_collector *collector);
 void statistics_collector_fini(struct statistics_collector *collector);
 void statistics_collect_deletion(struct statistics_collector *collector, struct deletion deletion);
 void statistics_collect_row(struct statistics_collector *collector, const struct row *row);
+void statistics_collect_raw(struct statistics_collector *collector, const struct row_raw *raw);
 void statistics_collect_marker(struct statistics_collector *collector, const struct marker *marker);
 /* Rows and markers are in order inside a partition: only the first and last of each need this. */
 void statistics_collect_clustering(struct statistics_collector *collector,

@@ -123,6 +123,24 @@ statistics_collect_row(struct statistics_collector *collector, const struct row 
 }
 
 void
+statistics_collect_raw(struct statistics_collector *collector, const struct row_raw *raw)
+{
+	statistics_collect_timestamp(collector, raw->min_timestamp);
+	statistics_collect_timestamp(collector, raw->max_timestamp);
+	if (raw->min_ttl <= raw->max_ttl) {
+		statistics_collect_ttl(collector, raw->min_ttl);
+		statistics_collect_ttl(collector, raw->max_ttl);
+	}
+	if (raw->has_lasting)
+		statistics_collect_local_deletion_time(collector, LOCAL_DELETION_TIME_NONE);
+	for (uint32_t i = 0; i < raw->local_deletion_count; i++)
+		statistics_collect_local_deletion_time(collector, raw->local_deletion_time);
+	collector->partition_cells += raw->cell_count;
+	collector->total_columns_set += raw->column_count;
+	collector->total_rows++;
+}
+
+void
 statistics_collect_marker(struct statistics_collector *collector, const struct marker *marker)
 {
 	if (bound_closes(marker->kind))

@@ -596,7 +596,7 @@ table_flush_write(
 	    lifecycle_add(lifecycle, base, err) != 0 ||
 	    sstable_writer_new(&store->sstables, &options, &writer, err) != 0)
 		goto done;
-	if (memtable_flush_iterator(flush->memtable, &arena, &partitions, err) != 0)
+	if (memtable_flush_iterator(flush->memtable, true, &arena, &partitions, err) != 0)
 		goto done;
 	while ((more = partition_iterator_next(partitions, &partition, err)) > 0) {
 		more = sstable_writer_append(writer, partition, err);

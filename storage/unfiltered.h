@@ -10,7 +10,7 @@
  * What every stream promises: positions ascend (descend when reversed) and are set; markers are balanced,
  * each closes what is open and the last one leaves nothing open; rows have lost what the stream's own
  * deletions cover, and are never empty. Where slices were asked for, rows lie inside them, a marker may stand
- * outside.
+ * outside. Merge and purge pass raw rows on where they stay as they are, and decode them where not.
  *
  * Lifetime: what next() returned stays valid until the iterator's arena is reset; iterators made for
  * one read all allocate from that read's arena and pin what they borrow from (memtable, SSTable
@@ -18,11 +18,14 @@
  */
 #include <stdbool.h>
 #include "storage/row.h"
+#include "storage/row_raw.h"
 
 struct unfiltered {
-	enum unfiltered_kind kind; /* UNFILTERED_ROW or UNFILTERED_MARKER */
+	enum unfiltered_kind
+	    kind; /* never UNFILTERED_END; UNFILTERED_RAW where raw rows were asked for */
 	union {
 		struct row row;
+		struct row_raw raw;
 		struct marker marker;
 	};
 };
@@ -107,10 +110,12 @@ int partition_merge(struct partition_iterator **sources, size_t count, struct ar
 /*
  * The same in bounded memory, for compactions and long scans: what next() of a partition gave is valid until
  * the second next() call after it, the partition's key, deletion and static row until it is closed. The
- * sources must promise no more either (SSTABLE_SCAN_TRANSIENT, read_command.is_transient).
+ * sources must promise no more either (SSTABLE_SCAN_TRANSIENT, read_command.is_transient). `turns` are the caller's,
+ * for as many merges as follow each other; the merge empties them.
  */
-int unfiltered_merge_transient(struct unfiltered_iterator **sources, size_t count,
-    struct arena *arena, struct unfiltered_iterator **out, struct error *err);
+int
+unfiltered_merge_transient(struct unfiltered_iterator **sources, size_t count, struct arena *arena,
+    struct arena turns[2], struct unfiltered_iterator **out, struct error *err);
 int partition_merge_transient(struct partition_iterator **sources, size_t count,
     struct arena *arena, struct partition_iterator **out, struct error *err);
 

@@ -152,7 +152,7 @@ bench_scan(struct bench *bench)
 	uint32_t seen = 0;
 	double start = bench_now();
 
-	if (memtable_flush_iterator(bench->memtable, &bench->arena, &partitions, &err) != 0)
+	if (memtable_flush_iterator(bench->memtable, true, &bench->arena, &partitions, &err) != 0)
 		exit(1);
 	while (partition_iterator_next(partitions, &partition, &err) == 1) {
 		while (unfiltered_iterator_next(partition, &unfiltered, &err) == 1)

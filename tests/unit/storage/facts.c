@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <check.h>
+#include "storage/merge.h"
 #include "tests/unit/storage/facts.h"
 
 uint32_t
@@ -555,7 +556,13 @@ facts_print(struct facts *facts, struct unfiltered_iterator *iterator, uint32_t 
 	if (iterator->has_static_row)
 		facts_print_row(&iterator->static_row, out);
 	while ((rc = unfiltered_iterator_next(iterator, &unfiltered, &err)) > 0) {
-		bool is_row = unfiltered.kind == UNFILTERED_ROW;
+		bool is_row = unfiltered.kind != UNFILTERED_MARKER;
+
+		if (unfiltered.kind == UNFILTERED_RAW) {
+			facts->raw_count++;
+			ck_assert_int_eq(
+			    unfiltered_decode_raw(&unfiltered, &facts->arena, &err), 0);
+		}
 		struct slice at = is_row ? unfiltered.row.position : unfiltered.marker.position;
 
 		if (!slice_is_null(last) && iterator->is_reversed)

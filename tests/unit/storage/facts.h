@@ -41,6 +41,7 @@ struct fact {
 struct facts {
 	struct table_metadata *table; /* a reference */
 	struct arena arena;
+	uint64_t raw_count; /* of raw rows that were printed */
 	uint32_t count;
 	struct fact facts[FACTS_MAX];
 };
@@ -72,7 +73,7 @@ facts_position(struct facts *facts, enum bound_kind kind, const int *values, uin
  */
 void
 facts_expect(const struct facts *facts, uint32_t selected, bool is_reversed, struct buffer *out);
-/* The same from a stream, which is closed. Checks order and balance of markers as it goes. */
+/* The same from a stream (raw rows are decoded), which is closed. Checks order and balance of markers as it goes. */
 void facts_print(struct facts *facts, struct unfiltered_iterator *iterator, uint32_t selected,
     struct buffer *out);
 /* Index of a row among the possible ones, in clustering order. */

@@ -14,7 +14,9 @@ enum { TEST_SOURCES = 6 };
 
 struct test_sources {
 	struct memtable *memtables[TEST_SOURCES];
-	uint32_t count;
+	struct partition_iterator *flushes[TEST_SOURCES]; /* NULL: none */
+	struct arena turns[TEST_SOURCES][2]; /* of transient merges */
+	uint32_t count, turn_count;
 };
 
 static void
@@ -23,8 +25,11 @@ test_sources_init(struct test_sources *sources, struct facts *facts, struct rand
 	struct error err;
 
 	sources->count = 1 + random_below(random, TEST_SOURCES);
-	for (uint32_t i = 0; i < sources->count; i++)
+	sources->turn_count = 0;
+	for (uint32_t i = 0; i < sources->count; i++) {
 		sources->memtables[i] = memtable_new(facts->table, 1, NULL);
+		sources->flushes[i] = NULL;
+	}
 	for (uint32_t i = 0; i < facts->count; i++) {
 		uint32_t copies = 1 + (random_below(random, 5) == 0);
 
@@ -43,8 +48,35 @@ test_sources_init(struct test_sources *sources, struct facts *facts, struct rand
 static void
 test_sources_fini(struct test_sources *sources)
 {
-	for (uint32_t i = 0; i < sources->count; i++)
+	for (uint32_t i = 0; i < sources->count; i++) {
+		partition_iterator_close(sources->flushes[i]);
 		memtable_unref(sources->memtables[i]);
+	}
+	for (uint32_t i = 0; i < sources->turn_count; i++) {
+		arena_fini(&sources->turns[i][0]);
+		arena_fini(&sources->turns[i][1]);
+	}
+}
+
+/* One source's partition: as readers see it, or raw, as a flush does. NULL: it is not there. */
+static struct unfiltered_iterator *
+test_source_open(struct test_sources *sources, uint32_t i, struct facts *facts,
+    struct random *random, const struct read_command *command)
+{
+	struct unfiltered_iterator *iterator = NULL;
+	struct error err;
+
+	if (command->clustering.is_reversed || random_below(random, 3) == 0) {
+		ck_assert_int_eq(
+		    memtable_read(sources->memtables[i], command, &facts->arena, &iterator, &err),
+		    0);
+		return iterator;
+	}
+	ck_assert_int_eq(memtable_flush_iterator(sources->memtables[i], true, &facts->arena,
+			     &sources->flushes[i], &err),
+	    0);
+	ck_assert_int_ge(partition_iterator_next(sources->flushes[i], &iterator, &err), 0);
+	return iterator;
 }
 
 /* A tree of merges over the sources, in random order and grouping. NULL: nothing there. */
@@ -57,17 +89,19 @@ test_merge_sources(struct test_sources *sources, struct facts *facts, struct ran
 	struct error err;
 
 	for (uint32_t i = 0; i < sources->count; i++) {
-		struct unfiltered_iterator *iterator;
+		struct unfiltered_iterator *iterator =
+		    test_source_open(sources, i, facts, random, command);
 
-		ck_assert_int_eq(
-		    memtable_read(sources->memtables[i], command, &facts->arena, &iterator, &err),
-		    0);
 		if (iterator != NULL)
 			iterators[count++] = iterator;
 	}
 	while (count > 1) {
 		struct unfiltered_iterator *group[TEST_SOURCES];
 		uint32_t taken = 0, wanted = 2 + random_below(random, count - 1);
+		struct arena *turns = sources->turns[sources->turn_count++];
+
+		arena_init(&turns[0], 4096);
+		arena_init(&turns[1], 4096);
 
 		while (taken < wanted) {
 			uint32_t pick = random_below(random, count);
@@ -80,8 +114,8 @@ test_merge_sources(struct test_sources *sources, struct facts *facts, struct ran
 			    unfiltered_merge(group, taken, &facts->arena, &iterators[count], &err),
 			    0);
 		else
-			ck_assert_int_eq(unfiltered_merge_transient(
-					     group, taken, &facts->arena, &iterators[count], &err),
+			ck_assert_int_eq(unfiltered_merge_transient(group, taken, &facts->arena,
+					     turns, &iterators[count], &err),
 			    0);
 		count++;
 	}
@@ -124,6 +158,7 @@ START_TEST(test_any_order_and_grouping_gives_the_same)
 		buffer_fini(&expected);
 		test_sources_fini(&sources);
 	}
+	ck_assert_uint_gt(facts.raw_count, 1000);
 	facts_fini(&facts);
 }
 END_TEST
