@@ -91,8 +91,9 @@ bench_init(struct bench *bench, uint32_t count, const char *directory)
 	table_builder_free(builder);
 	bench->env = env_posix_new();
 	bench->directory = directory;
-	bench->context = (struct sstable_context){
-	    bench->env, chunk_cache_new(UINT64_C(1) << 30), key_cache_new(100 << 20)};
+	bench->context = (struct sstable_context){.env = bench->env,
+	    .chunks = chunk_cache_new(UINT64_C(1) << 30),
+	    .keys = key_cache_new(100 << 20)};
 	bench->rows = calloc(count, sizeof(*bench->rows));
 	bench->count = count;
 	for (uint32_t i = 0; i < count; i++) {

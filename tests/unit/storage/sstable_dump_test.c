@@ -310,7 +310,7 @@ START_TEST(test_fixture_is_what_its_dump_says)
 {
 	const struct fixture *fixture = &fixtures[_i];
 	struct env *env = env_posix_new();
-	struct sstable_context context = {env, NULL, NULL};
+	struct sstable_context context = {.env = env};
 	struct table_metadata *table = fixture_table(fixture->table);
 	struct partition_iterator *scan;
 	struct unfiltered_iterator *partition;

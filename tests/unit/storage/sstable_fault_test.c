@@ -48,7 +48,7 @@ write_all(const struct sstable_context *context, const struct model *model,
 START_TEST(test_finished_tables_survive_a_power_cut)
 {
 	struct env_sim *sim = env_sim_new((uint64_t)_i);
-	struct sstable_context context = {env_sim_env(sim), NULL, NULL};
+	struct sstable_context context = {.env = env_sim_env(sim)};
 	struct sstable_descriptor descriptor = {"/data", {.generation = 9}};
 	struct table_metadata *table = fixture_table(_i % 2 == 0 ? "tombs" : "stress_like");
 	struct sstable *sstable = NULL;
@@ -80,7 +80,7 @@ START_TEST(test_a_power_cut_while_writing_is_an_error)
 	model_init(&model, table, 4, &small);
 	for (uint64_t step = 0; !is_done; step++) {
 		struct env_sim *sim = env_sim_new(step);
-		struct sstable_context context = {env_sim_env(sim), NULL, NULL};
+		struct sstable_context context = {.env = env_sim_env(sim)};
 		struct sstable_descriptor descriptor = {"/data", {.generation = 9}};
 		struct sstable *sstable = NULL;
 		struct error err = {0};
@@ -112,7 +112,7 @@ START_TEST(test_a_full_disk_is_told_and_leaves_nothing)
 	model_init(&model, table, 4, &small);
 	for (uint64_t skip = 0; skip < 30; skip++) {
 		struct env_sim *sim = env_sim_new(1);
-		struct sstable_context context = {env_sim_env(sim), NULL, NULL};
+		struct sstable_context context = {.env = env_sim_env(sim)};
 		struct sstable_descriptor descriptor = {"/data", {.generation = 9}};
 		struct file_list list;
 		struct error err = {0};
@@ -140,7 +140,7 @@ START_TEST(test_a_read_error_is_told)
 {
 	struct table_metadata *table = fixture_table("tombs");
 	struct env_sim *sim = env_sim_new(1);
-	struct sstable_context context = {env_sim_env(sim), NULL, NULL};
+	struct sstable_context context = {.env = env_sim_env(sim)};
 	struct sstable_descriptor descriptor = {"/data", {.generation = 9}};
 	struct error err = {0};
 	struct model model;
@@ -215,8 +215,9 @@ START_TEST(test_many_threads_read_one_table)
 {
 	struct model_shape shape = {200, 30, 100, true};
 	struct env_sim *sim = env_sim_new(1);
-	struct sstable_context context = {
-	    env_sim_env(sim), chunk_cache_new(64 * 8192), key_cache_new(16384)};
+	struct sstable_context context = {.env = env_sim_env(sim),
+	    .chunks = chunk_cache_new(64 * 8192),
+	    .keys = key_cache_new(16384)};
 	struct sstable_descriptor descriptor = {"/data", {.generation = 9}};
 	struct table_metadata *table = fixture_table("plain_small_chunks");
 	struct reader_thread threads[THREADS];

@@ -17,7 +17,8 @@ static void
 setup(void)
 {
 	env = env_posix_new();
-	context = (struct sstable_context){env, chunk_cache_new(1 << 20), key_cache_new(1 << 20)};
+	context = (struct sstable_context){
+	    .env = env, .chunks = chunk_cache_new(1 << 20), .keys = key_cache_new(1 << 20)};
 	directory = scratch_new();
 }
 
