@@ -157,6 +157,7 @@ struct gossip_settling {
 	struct gossip_wait *waits; /* all who wait */
 	uint64_t began_ns;
 	uint64_t asked_ns; /* last SYN to seeds that have not agreed */
+	uint32_t asked; /* how often, up to a bound */
 	uint64_t looked_ns; /* last look, for the slow way */
 	uint32_t known, live, equal_looks;
 };

@@ -11,11 +11,13 @@ enum {
 	SHADOW_PEERS_AT_ONCE = 8, /* saved peers that are asked when seeds are silent */
 	SHADOW_PEERS_MAX = GOSSIP_ENDPOINTS_MAX, /* of an answer */
 	SETTLE_LOOKS = 3,
+	SETTLE_ASK_DOUBLINGS = 4,
 };
 
 #define SHADOW_DELAY_FIRST_NS (50 * GOSSIP_MS) /* doubles with each try */
 #define SETTLE_STEP_NS (50 * GOSSIP_MS)
-#define SETTLE_ASK_NS (200 * GOSSIP_MS) /* seeds that have not agreed are asked again */
+#define SETTLE_ASK_FIRST_NS                                                                        \
+	(100 * GOSSIP_MS) /* seeds that have not agreed are asked again; doubles */
 #define SETTLE_SLOW_NS (5 * GOSSIP_S) /* Cassandra's least wait */
 #define SETTLE_LOOK_NS GOSSIP_S
 
@@ -373,8 +375,11 @@ gossip_settle_step(struct gossip *gossip, struct worker *worker)
 	    gossip_is_quiet_locked(gossip, now)) {
 		waits = settling->waits;
 		settling->waits = NULL;
-	} else if (now - settling->asked_ns >= SETTLE_ASK_NS) {
+	} else if (now - settling->asked_ns >= SETTLE_ASK_FIRST_NS << settling->asked) {
 		settling->asked_ns = now;
+		/* Many that start together must not drown the seeds. */
+		if (settling->asked < SETTLE_ASK_DOUBLINGS)
+			settling->asked++;
 		gossip_syn_seeds_locked(gossip, true);
 	}
 	lock_drop(&gossip->lock);
