@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/paxos_codec.h"
+
+#include <string.h>
+
+enum { PAXOS_VERSION = 1, PAXOS_TICKS_PER_US = 10 };
+
+/* ---- Ballots -------------------------------------------------------------------------------- */
+
+bool
+paxos_ballot_is_none(const struct uuid *ballot)
+{
+	static const struct uuid none;
+
+	return uuid_equal(ballot, &none);
+}
+
+int
+paxos_ballot_compare(const struct uuid *a, const struct uuid *b)
+{
+	bool a_none = paxos_ballot_is_none(a), b_none = paxos_ballot_is_none(b);
+	uint64_t left, right;
+	int order;
+
+	if (a_none || b_none)
+		return (int)b_none - (int)a_none;
+	left = uuid_ticks(a);
+	right = uuid_ticks(b);
+	if (left != right)
+		return left < right ? -1 : 1;
+	order = memcmp(a->bytes + 8, b->bytes + 8, 8);
+	return (order > 0) - (order < 0);
+}
+
+int64_t
+paxos_ballot_timestamp(const struct uuid *ballot)
+{
+	return (int64_t)((uuid_ticks(ballot) - uuid_ticks_of_unix_us(0)) / PAXOS_TICKS_PER_US);
+}
+
+struct uuid
+paxos_ballot_make(int64_t timestamp, uint64_t nonce)
+{
+	return uuid_from_time(uuid_ticks_of_unix_us(timestamp), nonce);
+}
+
+/* ---- Messages ------------------------------------------------------------------------------- */
+
+static void
+paxos_put_bytes(struct slice bytes, struct buffer *out)
+{
+	buffer_put_u32(out, (uint32_t)bytes.size);
+	buffer_put_slice(out, bytes);
+}
+
+static struct slice
+paxos_bytes(struct reader *reader)
+{
+	return reader_bytes(reader, reader_u32(reader));
+}
+
+static void
+paxos_uuid(struct reader *reader, struct uuid *out)
+{
+	struct slice bytes = reader_bytes(reader, sizeof(out->bytes));
+
+	if (bytes.size == sizeof(out->bytes))
+		memcpy(out->bytes, bytes.data, sizeof(out->bytes));
+}
+
+static void
+paxos_put_uuid(const struct uuid *uuid, struct buffer *out)
+{
+	buffer_put(out, uuid->bytes, sizeof(uuid->bytes));
+}
+
+static void
+paxos_version(struct reader *reader)
+{
+	if (reader_u8(reader) != PAXOS_VERSION)
+		reader->is_failed = true;
+}
+
+static int
+paxos_end(const struct reader *reader, const char *what, struct error *err)
+{
+	if (reader->is_failed || reader_left(reader) != 0)
+		return error_set(err, ERROR_INVALID, "a Paxos %s is malformed", what);
+	return 0;
+}
+
+void
+paxos_commit_encode(const struct paxos_commit *commit, struct buffer *out)
+{
+	buffer_put_u8(out, PAXOS_VERSION);
+	paxos_put_uuid(&commit->ballot, out);
+	paxos_put_uuid(&commit->table, out);
+	paxos_put_bytes(commit->key, out);
+	paxos_put_bytes(commit->mutation, out);
+}
+
+int
+paxos_commit_decode(struct slice bytes, struct paxos_commit *out, struct error *err)
+{
+	struct reader reader = reader_of(bytes);
+	struct paxos_commit commit;
+
+	memset(&commit, 0, sizeof(commit));
+	paxos_version(&reader);
+	paxos_uuid(&reader, &commit.ballot);
+	paxos_uuid(&reader, &commit.table);
+	commit.key = paxos_bytes(&reader);
+	commit.mutation = paxos_bytes(&reader);
+	if (paxos_end(&reader, "request", err) != 0)
+		return -1;
+	if (uuid_version(&commit.ballot) != 1)
+		return error_set(err, ERROR_INVALID, "a Paxos request has no ballot");
+	*out = commit;
+	return 0;
+}
+
+void
+paxos_promise_encode(const struct paxos_promise *promise, struct buffer *out)
+{
+	buffer_put_u8(out, PAXOS_VERSION);
+	buffer_put_u8(out, promise->is_promised);
+	paxos_put_uuid(&promise->promised, out);
+	paxos_put_uuid(&promise->accepted_ballot, out);
+	paxos_put_bytes(promise->accepted, out);
+	paxos_put_uuid(&promise->committed_ballot, out);
+	paxos_put_bytes(promise->committed, out);
+}
+
+int
+paxos_promise_decode(struct slice bytes, struct paxos_promise *out, struct error *err)
+{
+	struct reader reader = reader_of(bytes);
+	struct paxos_promise promise;
+
+	memset(&promise, 0, sizeof(promise));
+	paxos_version(&reader);
+	promise.is_promised = reader_u8(&reader) == 1;
+	paxos_uuid(&reader, &promise.promised);
+	paxos_uuid(&reader, &promise.accepted_ballot);
+	promise.accepted = paxos_bytes(&reader);
+	paxos_uuid(&reader, &promise.committed_ballot);
+	promise.committed = paxos_bytes(&reader);
+	if (paxos_end(&reader, "promise", err) != 0)
+		return -1;
+	*out = promise;
+	return 0;
+}
+
+void
+paxos_acceptance_encode(const struct paxos_acceptance *acceptance, struct buffer *out)
+{
+	buffer_put_u8(out, PAXOS_VERSION);
+	buffer_put_u8(out, acceptance->is_accepted);
+	paxos_put_uuid(&acceptance->promised, out);
+}
+
+int
+paxos_acceptance_decode(struct slice bytes, struct paxos_acceptance *out, struct error *err)
+{
+	struct reader reader = reader_of(bytes);
+	struct paxos_acceptance acceptance;
+
+	memset(&acceptance, 0, sizeof(acceptance));
+	paxos_version(&reader);
+	acceptance.is_accepted = reader_u8(&reader) == 1;
+	paxos_uuid(&reader, &acceptance.promised);
+	if (paxos_end(&reader, "acceptance", err) != 0)
+		return -1;
+	*out = acceptance;
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_CLUSTER_PAXOS_CODEC_H
+#define HELENUS_CLUSTER_PAXOS_CODEC_H
+
+/*
+ * What replicas say to each other in a round of Paxos, as bytes (big-endian, a version first). Decoders get
+ * bytes from outside: every length is checked, ERROR_INVALID says what was wrong. Views of the bytes that were decoded.
+ *
+ * A ballot is a version 1 UUID of whole microseconds: they are the timestamp that its value is written at.
+ */
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/uuid.h"
+
+/* By time, then by the bytes: -1, 0, 1. The zero UUID is before all. */
+int paxos_ballot_compare(const struct uuid *a, const struct uuid *b);
+bool paxos_ballot_is_none(const struct uuid *ballot);
+/* Microseconds since 1970. */
+int64_t paxos_ballot_timestamp(const struct uuid *ballot);
+/* Of `timestamp` (us since 1970), unique by `nonce`. */
+struct uuid paxos_ballot_make(int64_t timestamp, uint64_t nonce);
+
+/* PAXOS_PREPARE_REQ (no mutation), PAXOS_PROPOSE_REQ, PAXOS_COMMIT_REQ. */
+struct paxos_commit {
+	struct uuid ballot;
+	struct uuid table;
+	struct slice key;
+	struct slice
+	    mutation; /* as mutation_encode() writes it; empty: a value that changes nothing */
+};
+void paxos_commit_encode(const struct paxos_commit *commit, struct buffer *out);
+int paxos_commit_decode(struct slice bytes, struct paxos_commit *out, struct error *err);
+
+/* The answer to a prepare. */
+struct paxos_promise {
+	bool is_promised;
+	struct uuid promised; /* the highest so far: ours when is_promised */
+	/* The zero UUID: none. */
+	struct uuid accepted_ballot, committed_ballot;
+	struct slice accepted, committed; /* mutations */
+};
+void paxos_promise_encode(const struct paxos_promise *promise, struct buffer *out);
+int paxos_promise_decode(struct slice bytes, struct paxos_promise *out, struct error *err);
+
+/* The answer to a proposal. */
+struct paxos_acceptance {
+	bool is_accepted;
+	struct uuid promised;
+};
+void paxos_acceptance_encode(const struct paxos_acceptance *acceptance, struct buffer *out);
+int paxos_acceptance_decode(struct slice bytes, struct paxos_acceptance *out, struct error *err);
+
+#endif

