@@ -29,7 +29,9 @@ clip_slices(const struct clustering_filter *filter, struct slice after, struct a
 	if (slice_is_null(after))
 		return 0;
 	slices = arena_alloc(arena, all_count * sizeof(*slices));
-	if (slices == NULL)
+	/* A marker that stands beside the row stands at the slice's bound, not in the slice. */
+	after = position_beside(after, !filter->is_reversed, arena);
+	if (slices == NULL || slice_is_null(after))
 		return error_set(err, ERROR_NO_MEMORY, "no memory for %u slices", all_count);
 	for (uint32_t i = 0; i < all_count; i++) {
 		struct clustering_slice slice = all[i];
@@ -104,7 +106,7 @@ clip_change(
 
 /* The same at the bound of a slice. */
 static int
-clip_change_at_bound(struct clip *clip, struct deletion next, struct slice position, bool is_entry,
+clip_change_at_bound(struct clip *clip, struct deletion next, struct slice position,
     struct unfiltered *out, struct error *err)
 {
 	enum position_place place;
@@ -113,15 +115,8 @@ clip_change_at_bound(struct clip *clip, struct deletion next, struct slice posit
 	if (position_decode(clip->base.table, position, clip->arena, &place, &at.clustering,
 		&at.clustering_count, err) != 0)
 		return -1;
-	/* Beside a row whose own position is the bound, on the side that lies in the slice. */
-	at.kind = place == POSITION_PLACE_BEFORE ||
-		(place == POSITION_PLACE_ROW && is_entry == clip->base.is_reversed)
-	    ? BOUND_INCL_START
-	    : BOUND_EXCL_START;
-	at.position = position_make(
-	    clip->base.table, at.kind, at.clustering, at.clustering_count, clip->arena);
-	if (slice_is_null(at.position))
-		return error_set(err, ERROR_NO_MEMORY, "no memory for a position");
+	at.kind = place == POSITION_PLACE_BEFORE ? BOUND_INCL_START : BOUND_EXCL_START;
+	at.position = position;
 	return clip_change(clip, next, &at, out);
 }
 
@@ -171,7 +166,7 @@ clip_outside(struct clip *clip, struct slice at, struct unfiltered *out, struct 
 	/* At the open beginning of a partition nothing is open. */
 	if (deletion_is_live(clip->source_open) || slice_is_null(entry))
 		return 0;
-	return clip_change_at_bound(clip, clip->source_open, entry, true, out, err);
+	return clip_change_at_bound(clip, clip->source_open, entry, out, err);
 }
 
 /* At the end of a slice. */
@@ -187,7 +182,7 @@ clip_leave(struct clip *clip, struct slice exit, struct unfiltered *out, struct 
 		return 0;
 	if (slice_is_null(exit))
 		return error_set(err, ERROR_CORRUPT, "a range tombstone has no end");
-	return clip_change_at_bound(clip, DELETION_LIVE, exit, false, out, err);
+	return clip_change_at_bound(clip, DELETION_LIVE, exit, out, err);
 }
 
 /* In a slice. */

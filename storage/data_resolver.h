@@ -35,7 +35,7 @@ enum data_resolver_state {
 	DATA_RESOLVER_ASK,
 };
 
-/* A command for one replica; its answer must be data. Lives as long as the resolver. */
+/* A command for one replica; its answer must be data. Valid until the next run, the command until the end. */
 struct data_resolver_request {
 	uint32_t replica;
 	const struct read_command *command;

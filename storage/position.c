@@ -114,3 +114,14 @@ position_decode(const struct table_metadata *table, struct slice position, struc
 	*values_out = values;
 	return 0;
 }
+
+struct slice
+position_beside(struct slice row, bool is_behind, struct arena *arena)
+{
+	struct slice copy = arena_copy(arena, row);
+
+	if (!slice_is_null(copy) && copy.size != 0)
+		((uint8_t *)(uintptr_t)copy.data)[copy.size - 1] =
+		    is_behind ? POSITION_AFTER : POSITION_BEFORE;
+	return copy;
+}

@@ -187,6 +187,9 @@ enum position_place { POSITION_PLACE_BEFORE, POSITION_PLACE_ROW, POSITION_PLACE_
 int position_decode(const struct table_metadata *table, struct slice position, struct arena *arena,
     enum position_place *place, const struct slice **values, uint32_t *count, struct error *err);
 
+/* The bound right before or right behind a row, of the row's position; a null slice without memory. */
+struct slice position_beside(struct slice row, bool is_behind, struct arena *arena);
+
 /*
  * A range tombstone's bound or a boundary between two, as it stands in a stream of unfiltereds. kind,
  * close and open are meant in clustering order also when the stream is reversed (then a marker that
