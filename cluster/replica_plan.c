@@ -68,7 +68,7 @@ plan_quorum_of(const struct replica_plan *plan, const char *datacenter)
 	const struct replication_factor *factors;
 	uint32_t count;
 
-	if (!plan_is_each_quorum(plan))
+	if (plan->quorum_count == 0)
 		return 0;
 	count = replication_datacenters(plan->replication, &factors);
 	for (uint32_t d = 0; d < count; d++) {
@@ -80,11 +80,12 @@ plan_quorum_of(const struct replica_plan *plan, const char *datacenter)
 }
 
 static struct replica
-plan_replica(const struct replica_plan *plan, const struct replica_set *set, uint32_t index)
+plan_replica(const struct replica_plan *plan, const struct replica_set *set, uint32_t index,
+    const char *local_datacenter)
 {
 	struct peer *peer = set->peers[index];
 	const char *datacenter = set->datacenters[index];
-	bool is_local = datacenter == topology_local_datacenter(plan->topology);
+	bool is_local = datacenter == local_datacenter;
 
 	return (struct replica){.peer = peer,
 	    .datacenter = datacenter,
@@ -159,6 +160,7 @@ plan_fill_write(struct replica_plan *plan, const struct topology *topology,
     struct arena *arena, struct error *err)
 {
 	const struct replica_set *set = replication_replicas(replication, token);
+	const char *local = topology_local_datacenter(topology);
 	uint32_t count = set->count + set->pending_count;
 	int32_t *quorums;
 
@@ -166,7 +168,7 @@ plan_fill_write(struct replica_plan *plan, const struct topology *topology,
 	    plan_init_quorums(plan, &quorums, arena, err) != 0)
 		return -1;
 	for (uint32_t i = 0; i < count; i++) {
-		struct replica replica = plan_replica(plan, set, i);
+		struct replica replica = plan_replica(plan, set, i, local);
 
 		plan->replicas[i] = replica;
 		plan->live_count += replica.is_alive;
@@ -299,13 +301,14 @@ plan_fill_read(struct replica_plan *plan, const struct topology *topology,
     struct snitch *snitch, struct arena *arena, struct error *err)
 {
 	const struct replica_set *set = replication_replicas(replication, token);
+	const char *local = topology_local_datacenter(topology);
 	int32_t *quorums;
 
 	if (plan_init(plan, topology, replication, level, set->count, arena, err) != 0 ||
 	    plan_init_quorums(plan, &quorums, arena, err) != 0)
 		return -1;
 	for (uint32_t i = 0; i < set->count; i++) {
-		struct replica replica = plan_replica(plan, set, i);
+		struct replica replica = plan_replica(plan, set, i, local);
 
 		if (replica.is_alive && replica.is_counted)
 			plan->replicas[plan->count++] = replica;

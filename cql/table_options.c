@@ -111,9 +111,13 @@ option_map_equal(const struct option_map *a, const struct option_map *b)
 	if (a->count != b->count)
 		return false;
 	for (i = 0; i < a->count; i++) {
-		for (j = 0; j < b->count; j++) {
-			if (slice_equal(a->entries[i].key, b->entries[j].key))
-				break;
+		/* Most are in one order. */
+		j = i;
+		if (!slice_equal(a->entries[i].key, b->entries[i].key)) {
+			for (j = 0; j < b->count; j++) {
+				if (slice_equal(a->entries[i].key, b->entries[j].key))
+					break;
+			}
 		}
 		if (j == b->count || !slice_equal(a->entries[i].value, b->entries[j].value))
 			return false;
