@@ -295,8 +295,6 @@ gossip_remove_locked(struct gossip *gossip, struct gossip_endpoint *endpoint)
 void
 gossip_mark_shutdown_locked(struct gossip *gossip, struct gossip_endpoint *endpoint)
 {
-	endpoint->heartbeat = INT32_MAX;
-	endpoint->version_max = INT32_MAX;
 	failure_detector_remove(gossip->detector, endpoint->peer);
 	gossip_mark_dead_locked(gossip, endpoint);
 }

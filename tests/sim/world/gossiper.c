@@ -34,6 +34,16 @@ gossiper_index(const struct peer *peer)
 	return (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
+static void
+gossiper_remember(struct gossiper *gossiper, const struct peer *peer, bool is_member)
+{
+	uint32_t index = gossiper_index(peer);
+
+	/* A test may speak of nodes that the world does not have. */
+	if (index < gossiper->world_size)
+		gossiper->remembers[index] = is_member;
+}
+
 /* ---- What it is told ---- */
 
 static void
@@ -58,7 +68,7 @@ gossiper_on_alive(struct gossip_subscriber *subscriber, struct peer *peer)
 
 	assert(!peer->is_local);
 	gossiper->alives++;
-	gossiper->remembers[gossiper_index(peer)] = true;
+	gossiper_remember(gossiper, peer, true);
 }
 
 static void
@@ -74,7 +84,7 @@ gossiper_on_remove(struct gossip_subscriber *subscriber, struct peer *peer)
 	struct gossiper *gossiper = gossiper_of_subscriber(subscriber);
 
 	gossiper->removes++;
-	gossiper->remembers[gossiper_index(peer)] = false;
+	gossiper_remember(gossiper, peer, false);
 }
 
 static void
@@ -118,6 +128,19 @@ gossiper_set_states(struct gossiper *gossiper)
 }
 
 static void
+gossiper_keep_answer(struct gossiper *gossiper)
+{
+	struct peers *peers = gossiper->node->peers;
+	struct slice rack = gossip_shadow_value(gossiper->gossip, peers_local(peers), STATE_RACK);
+
+	gossiper->shadow_known = 0;
+	for (uint32_t i = 0; i < peers_count(peers); i++)
+		gossiper->shadow_known += gossip_shadow_knows(gossiper->gossip, peers_at(peers, i));
+	snprintf(gossiper->shadow_rack, sizeof(gossiper->shadow_rack), "%.*s", (int)rack.size,
+	    rack.data == NULL ? "" : (const char *)rack.data);
+}
+
+static void
 gossiper_shadow_over(struct gossip_wait *wait, const struct error *err)
 {
 	struct gossiper *gossiper = gossiper_of_wait(wait);
@@ -127,6 +150,7 @@ gossiper_shadow_over(struct gossip_wait *wait, const struct error *err)
 		world_note(gossiper->node->world, "%u: %s", gossiper->node->index, err->text);
 		return;
 	}
+	gossiper_keep_answer(gossiper);
 	gossiper->generation =
 	    gossip_next_generation(gossiper->generation, env_wall_us(gossiper->node->env));
 	gossiper_set_states(gossiper);
@@ -212,6 +236,7 @@ gossipers_new(const struct gossipers_options *options)
 	all->seeds = xcalloc(options->seed_count + 1, sizeof(*all->seeds));
 	for (uint32_t i = 0; i < count; i++) {
 		all->nodes[i].node = world_node(all->world, i);
+		all->nodes[i].world_size = count;
 		all->nodes[i].remembers = xcalloc(count, sizeof(bool));
 		all->nodes[i].token = (int64_t)i * 1000;
 		snprintf(all->nodes[i].schema, sizeof(all->nodes[i].schema),

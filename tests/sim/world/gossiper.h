@@ -21,11 +21,14 @@ struct gossiper {
 	bool has_failed; /* the shadow round found nobody */
 	uint64_t started_ns, joined_ns, settled_ns; /* of the world */
 	uint32_t joins, changes, alives, deads, removes, restarts; /* told in this life */
+	uint32_t shadow_known; /* nodes that the shadow round's answer named */
+	char shadow_rack[16]; /* of this node, as it said */
 	int64_t token;
 	char schema[40];
 
 	/* Kept over restarts. */
 	int32_t generation;
+	uint32_t world_size;
 	bool *remembers; /* owned; by node: it was seen alive once */
 };
 
