@@ -51,13 +51,13 @@ failure_detector_free(struct failure_detector *detector)
 void
 failure_detector_set_threshold(struct failure_detector *detector, double threshold)
 {
-	detector->options.phi_convict_threshold = threshold;
+	detector->options.phi_threshold = threshold;
 }
 
 double
 failure_detector_threshold(const struct failure_detector *detector)
 {
-	return detector->options.phi_convict_threshold;
+	return detector->options.phi_threshold;
 }
 
 static const struct arrival_window *
@@ -174,7 +174,7 @@ failure_detector_convicts(
     const struct failure_detector *detector, const struct peer *peer, double share, uint64_t now_ns)
 {
 	return failure_detector_phi(detector, peer, now_ns) >
-	    detector->options.phi_convict_threshold * share;
+	    detector->options.phi_threshold * share;
 }
 
 uint64_t

@@ -19,7 +19,7 @@ enum {
 #define FAILURE_DETECTOR_PHI_FACTOR 0.43429448190325176 /* 1 / ln(10) */
 
 struct failure_detector_options {
-	double phi_convict_threshold; /* 5..16; 8 */
+	double phi_threshold; /* phi_convict_threshold: 5..16; 8 */
 	uint64_t interval_ns; /* of gossip; the first interval is taken to be twice that */
 	uint64_t
 	    interval_max_ns; /* longer ones are not learned (fd_max_interval_ms): twice interval_ns */
@@ -31,7 +31,7 @@ struct failure_detector;
 struct failure_detector *
 failure_detector_new(const struct failure_detector_options *options, uint64_t now_ns);
 void failure_detector_free(struct failure_detector *detector);
-/* nodetool, and admin's set of phi_convict_threshold. */
+/* nodetool, and admin's setting of phi_convict_threshold. */
 void failure_detector_set_threshold(struct failure_detector *detector, double threshold);
 double failure_detector_threshold(const struct failure_detector *detector);
 

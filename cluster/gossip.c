@@ -14,9 +14,9 @@ gossip_options_init(struct gossip_options *options)
 	    .ring_delay_ns = 30 * GOSSIP_S,
 	    .shadow_seed_ns = 2 * GOSSIP_S,
 	    .message_size_max = 60 * 1024,
-	    .failure_detector =
+	    .detector =
 		{
-		    .phi_convict_threshold = 8,
+		    .phi_threshold = 8,
 		    .interval_ns = GOSSIP_S,
 		    .interval_max_ns = 2 * GOSSIP_S,
 		    .pause_ns = 5 * GOSSIP_S,
@@ -85,7 +85,7 @@ gossip_new(struct cluster_env *env, struct messaging *messaging, struct peers *p
 	lock_init(&gossip->lock, "gossip", RANK_GOSSIP);
 	/* The generator must not stand at zero. */
 	gossip->chance = env_random_u64(env->env) | 1;
-	gossip->detector = failure_detector_new(&options->failure_detector, gossip_now_ns(gossip));
+	gossip->detector = failure_detector_new(&options->detector, gossip_now_ns(gossip));
 	gossip_add_locked(gossip, gossip->local);
 	gossip_timer_init(&gossip->round, gossip, gossip_round);
 	gossip_timer_init(&gossip->rumor, gossip, gossip_push_rumors);

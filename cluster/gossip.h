@@ -36,7 +36,7 @@ struct gossip_options {
 	uint64_t shadow_round_ns;
 	uint64_t shadow_seed_ns;
 	size_t message_size_max; /* payload bytes of one message; more is split */
-	struct failure_detector_options failure_detector;
+	struct failure_detector_options detector;
 	/* Has it a place in the ring? One that has none and is silent is forgotten after ring_delay_ns (Cassandra's
 	 * fat clients). NULL: told from its status. */
 	bool (*is_member)(void *context, struct peer *peer);

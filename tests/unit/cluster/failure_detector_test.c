@@ -8,7 +8,7 @@
 #define S UINT64_C(1000000000)
 
 static const struct failure_detector_options options = {
-    .phi_convict_threshold = 8,
+    .phi_threshold = 8,
     .interval_ns = S,
     .interval_max_ns = 2 * S,
     .pause_ns = 5 * S,
