@@ -49,6 +49,31 @@ int replication_parse_factor(struct slice text, int32_t *out, struct error *err)
 int replication_parse(const struct option_map *options, struct arena *arena,
     struct replication_strategy *out, struct error *err);
 
+/* ---- What CREATE and ALTER KEYSPACE say ---- */
+
+/* A data center that the cluster has, and how many nodes are in it. */
+struct replication_place {
+	const char *datacenter;
+	uint32_t node_count;
+};
+
+/*
+ * The options of a statement as the schema keeps them: the class with its package first; NetworkTopologyStrategy's
+ * `replication_factor` spread over all places that are not named (ALTER: those that had a factor keep it), factors of 0
+ * left out; SimpleStrategy's factor 1 where none is given. `before`: the keyspace's options so far, NULL for CREATE. Slices of
+ * *out are the given ones or the arena's. ERROR_CONFIG with Cassandra's texts: a class that is none or reserved, a data center
+ * that is no place, a factor that is wrong or transient, no data center at all.
+ */
+int replication_prepare(const struct option_map *given, const struct option_map *before,
+    struct slice keyspace, const struct replication_place *places, uint32_t place_count,
+    struct arena *arena, struct option_map *out, struct error *err);
+
+/* What a client is warned of after that; warn() is called for each text. `before` as above. */
+typedef void (*replication_warn_fn)(void *argument, const char *text);
+void replication_warn(const struct option_map *options, const struct option_map *before,
+    struct slice keyspace, const struct replication_place *places, uint32_t place_count,
+    replication_warn_fn warn, void *argument);
+
 /* ---- Walking a ring ---- */
 
 /* Where a member stands: numbers of its data center and of its rack among all racks. */

@@ -220,6 +220,7 @@ schema_change_run(
     struct execution *execution, struct schema_transformation *transformation, struct error *err)
 {
 	struct executor *executor = execution->executor;
+	struct replication_place place = {executor->config->dc, 1};
 	struct schema *schema;
 	int rc;
 
@@ -230,7 +231,8 @@ schema_change_run(
 	transformation->statement = execution->plan->statement;
 	transformation->execution = execution;
 	transformation->arena = execution->arena;
-	transformation->datacenter = executor->config->dc;
+	transformation->places = &place;
+	transformation->place_count = 1;
 	rc = schema_transform(transformation, err);
 	if (rc == 0 && !transformation->is_noop) {
 		rc = schema_apply(executor, transformation, err);

@@ -12,6 +12,7 @@
  */
 #include "base/error.h"
 #include "cql/ast.h"
+#include "cluster/replication.h"
 #include "cql/schema.h"
 #include "protocol/response.h"
 
@@ -28,7 +29,9 @@ struct schema_transformation {
 	const struct statement *statement;
 	struct execution *execution; /* for warnings; NULL: none */
 	struct arena *arena;
-	const char *datacenter; /* of the ring's only one */
+	/* The cluster's data centers. */
+	const struct replication_place *places;
+	uint32_t place_count;
 
 	/* Set by the transformation. */
 	struct slice name; /* of the keyspace */

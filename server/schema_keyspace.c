@@ -3,8 +3,6 @@
 #include "server/execution.h"
 #include "server/schema_change.h"
 
-#define SCHEMA_LOCATOR "org.apache.cassandra.locator."
-
 static bool
 schema_name_is_valid(struct slice name)
 {
@@ -72,103 +70,23 @@ keyspace_parse_boolean(const struct ast_property *property, bool *out, struct er
 	    property->value.text, property->name.text);
 }
 
-static int
-keyspace_parse_factor(struct slice text, int32_t *out, struct error *err)
-{
-	int64_t value = 0;
-	bool is_negative = text.size > 0 && text.data[0] == '-';
-
-	for (size_t i = is_negative; i < text.size; i++) {
-		if (text.data[i] < '0' || text.data[i] > '9' || value > INT32_MAX)
-			return error_set(err, ERROR_CONFIG, "For input string: \"%.*s\"",
-			    (int)text.size, (const char *)text.data);
-		value = value * 10 + (text.data[i] - '0');
-	}
-	if (text.size == (size_t)is_negative)
-		return error_set(err, ERROR_CONFIG, "For input string: \"%.*s\"", (int)text.size,
-		    (const char *)text.data);
-	if (is_negative)
-		return error_set(err, ERROR_CONFIG,
-		    "Replication factor must be non-negative; found -%lld", (long long)value);
-	*out = (int32_t)value;
-	return 0;
-}
-
-/* The class with its package first; NetworkTopologyStrategy's replication_factor is spread out. */
+/* The map of the statement, to be checked and filled up by the cluster floor. */
 static int
 keyspace_parse_replication(struct schema_transformation *transformation,
     const struct ast_property *property, struct option_map *out, struct error *err)
 {
-	struct arena *arena = transformation->arena;
-	struct slice class_name = slice_null, factor = slice_null;
-	bool is_topology = false, has_datacenter = false;
-	const char *full;
-	int32_t ignored;
+	const struct keyspace_metadata *before = transformation->before;
+	struct option_map given = {NULL, 0};
 
 	if (!property->is_map)
 		return error_set(err, ERROR_SYNTAX,
 		    "Invalid value for property 'replication'. It should be a map.");
-	for (size_t i = 0; i < property->entry_count; i++) {
-		if (ast_string_equal(property->entries[i].key, (struct ast_string){"class", 5}))
-			class_name = ast_slice(property->entries[i].value);
-	}
-	if (slice_is_null(class_name))
-		return error_set(err, ERROR_CONFIG, "Missing replication strategy class");
-	if (class_name.size > strlen(SCHEMA_LOCATOR) &&
-	    memcmp(class_name.data, SCHEMA_LOCATOR, strlen(SCHEMA_LOCATOR)) == 0)
-		full = arena_strndup(arena, (const char *)class_name.data, class_name.size);
-	else
-		full = arena_printf(arena, SCHEMA_LOCATOR "%.*s", (int)class_name.size,
-		    (const char *)class_name.data);
-	if (full == NULL)
-		return error_set(err, ERROR_NO_MEMORY, "no memory for a keyspace");
-	is_topology = strcmp(full, SCHEMA_LOCATOR "NetworkTopologyStrategy") == 0;
-	if (!is_topology && strcmp(full, SCHEMA_LOCATOR "SimpleStrategy") != 0) {
-		if (strcmp(full, SCHEMA_LOCATOR "LocalStrategy") == 0)
-			return error_set(err, ERROR_CONFIG,
-			    "Unable to use given strategy class: LocalStrategy is reserved for "
-			    "internal use.");
-		return error_set(
-		    err, ERROR_CONFIG, "Unable to find replication strategy class '%s'", full);
-	}
-	*out = (struct option_map){NULL, 0};
-	option_map_put(out, slice_of_string("class"), slice_of_string(full), arena);
-	for (size_t i = 0; i < property->entry_count; i++) {
-		struct slice key = ast_slice(property->entries[i].key);
-		struct slice value = ast_slice(property->entries[i].value);
-
-		if (slice_equal_string(key, "class"))
-			continue;
-		if (slice_equal_string(key, "replication_factor")) {
-			if (keyspace_parse_factor(value, &ignored, err) != 0)
-				return -1;
-			factor = value;
-			continue;
-		}
-		if (!is_topology || !slice_equal_string(key, transformation->datacenter))
-			return error_set(err, ERROR_CONFIG,
-			    "Unrecognized strategy option {%.*s} passed to %s for keyspace %.*s",
-			    (int)key.size, (const char *)key.data,
-			    is_topology ? "NetworkTopologyStrategy" : "SimpleStrategy",
-			    (int)transformation->name.size,
-			    (const char *)transformation->name.data);
-		if (keyspace_parse_factor(value, &ignored, err) != 0)
-			return -1;
-		has_datacenter = true;
-		option_map_put(out, key, value, arena);
-	}
-	if (is_topology) {
-		if (!has_datacenter && !slice_is_null(factor))
-			option_map_put(
-			    out, slice_of_string(transformation->datacenter), factor, arena);
-		else if (!has_datacenter)
-			return error_set(err, ERROR_CONFIG,
-			    "Configuration for at least one datacenter must be present");
-	} else {
-		option_map_put(out, slice_of_string("replication_factor"),
-		    slice_is_null(factor) ? slice_of_string("1") : factor, arena);
-	}
-	return 0;
+	for (size_t i = 0; i < property->entry_count; i++)
+		option_map_put(&given, ast_slice(property->entries[i].key),
+		    ast_slice(property->entries[i].value), transformation->arena);
+	return replication_prepare(&given, before == NULL ? NULL : &before->replication,
+	    transformation->name, transformation->places, transformation->place_count,
+	    transformation->arena, out, err);
 }
 
 /* Unknown names are refused before anything else is looked at. */
@@ -211,38 +129,19 @@ keyspace_parse_options(struct schema_transformation *transformation,
 	return 0;
 }
 
-static int32_t
-keyspace_sum(const struct option_map *replication)
+static void
+keyspace_warn_one(void *argument, const char *text)
 {
-	int32_t sum = 0, factor;
-
-	for (uint32_t i = 0; i < replication->count; i++) {
-		if (!slice_equal_string(replication->entries[i].key, "class") &&
-		    keyspace_parse_factor(replication->entries[i].value, &factor, NULL) == 0)
-			sum += factor;
-	}
-	return sum;
+	execution_warn(argument, "%s", text);
 }
 
 static void
 keyspace_warn(struct schema_transformation *transformation, const struct option_map *before,
     const struct option_map *after)
 {
-	int32_t sum = keyspace_sum(after);
-	struct slice name = transformation->name;
-
-	if (transformation->execution == NULL)
-		return;
-	if (sum > 1)
-		execution_warn(transformation->execution,
-		    "Your replication factor %d for keyspace %.*s is higher than the number of "
-		    "nodes "
-		    "1",
-		    sum, (int)name.size, (const char *)name.data);
-	if (before != NULL && sum > keyspace_sum(before))
-		execution_warn(transformation->execution,
-		    "When increasing replication factor you need to run a full (-full) repair to "
-		    "distribute the data.");
+	if (transformation->execution != NULL)
+		replication_warn(after, before, transformation->name, transformation->places,
+		    transformation->place_count, keyspace_warn_one, transformation->execution);
 }
 
 /* ---- The three ----------------------------------------------------------------------------- */

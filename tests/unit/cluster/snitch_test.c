@@ -451,9 +451,12 @@ recorder_run(void *argument)
 	struct order_fixture *fixture = argument;
 
 	for (int i = 0; i < 20000; i++) {
+		struct replica replicas[2] = {{.peer = fixture->ring.members[0].peer},
+		    {.peer = fixture->ring.members[1].peer}};
+
 		record(fixture, 1 + i % 5, (uint64_t)(i % 7) * 100 + 1, 1);
 		if (i % 16 == 0)
-			sorted(fixture, "1");
+			snitch_sort(fixture->snitch, fixture->topology, replicas, 2);
 	}
 	return NULL;
 }
