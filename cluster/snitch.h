@@ -13,6 +13,7 @@
  * thread without locks; snitch_update() by one thread at a time.
  */
 #include "base/env.h"
+#include "cluster/cluster_env.h"
 #include "cluster/peer.h"
 
 enum snitch_kind {
@@ -88,6 +89,13 @@ void snitch_set_severity(struct snitch *snitch, struct peer *peer, double severi
  */
 void snitch_update(struct snitch *snitch, uint64_t now_ns);
 uint64_t snitch_update_interval_ns(const struct snitch *snitch);
+/*
+ * Have that done, by a timer and a task on CLUSTER_STAGE_MISC, until snitch_stop(). Nothing is started where the snitch is
+ * not dynamic. The environment's timers and stages must have ended before snitch_free(): a last task may be
+ * under way when snitch_stop() returns.
+ */
+void snitch_start(struct snitch *snitch, struct cluster_env *cluster);
+void snitch_stop(struct snitch *snitch);
 /* 0 .. 1 relative to the slowest, plus severity; negative: no score yet. */
 double snitch_score(const struct snitch *snitch, const struct peer *peer);
 

@@ -9,6 +9,7 @@
  * its weighted median. Of more than the ring holds between two updates the newest count.
  */
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/alloc.h"
@@ -242,6 +243,55 @@ snitch_update(struct snitch *snitch, uint64_t now_ns)
 		atomic_store_explicit(&peer->score, (float)score, memory_order_relaxed);
 	}
 	free(medians);
+}
+
+static void
+snitch_arm(struct snitch *snitch)
+{
+	if (!atomic_load(&snitch->is_stopping))
+		cluster_timer_start(snitch->cluster, &snitch->timer, snitch->update_interval_ns);
+}
+
+static void
+snitch_run(struct task *task, struct worker *worker)
+{
+	struct snitch *snitch = (struct snitch *)((char *)task - offsetof(struct snitch, task));
+
+	(void)worker;
+	snitch_update(snitch, env_monotonic_ns(snitch->env));
+	snitch_arm(snitch);
+}
+
+static void
+snitch_fire(struct cluster_timer *timer)
+{
+	struct snitch *snitch = (struct snitch *)((char *)timer - offsetof(struct snitch, timer));
+
+	snitch->task = (struct task){.run = snitch_run};
+	/* A stage that is full has better things to do: next time. */
+	if (!cluster_submit(snitch->cluster, CLUSTER_STAGE_MISC, &snitch->task))
+		snitch_arm(snitch);
+}
+
+void
+snitch_start(struct snitch *snitch, struct cluster_env *cluster)
+{
+	if (!snitch->is_dynamic)
+		return;
+	snitch->cluster = cluster;
+	snitch->timer.fire = snitch_fire;
+	atomic_store(&snitch->is_stopping, false);
+	snitch_arm(snitch);
+}
+
+void
+snitch_stop(struct snitch *snitch)
+{
+	if (snitch->cluster == NULL)
+		return;
+	/* One that runs now may arm the timer once more: see the header. */
+	atomic_store(&snitch->is_stopping, true);
+	cluster_timer_stop(snitch->cluster, &snitch->timer);
 }
 
 uint64_t

@@ -34,6 +34,12 @@ struct snitch {
 	char **names; /* guarded by lock; owned, as each name */
 	uint32_t name_count;
 
+	/* Updates by the clock. */
+	struct cluster_env *cluster; /* borrowed; NULL: not started */
+	struct cluster_timer timer;
+	struct task task;
+	atomic_bool is_stopping;
+
 	/* The thread's that updates. */
 	uint64_t reset_at_ns; /* 0: not yet updated */
 	uint64_t decay_from_ns; /* when weights were exp(0) */

@@ -445,6 +445,93 @@ START_TEST(test_merging_stays_in_this_data_center)
 }
 END_TEST
 
+/* An environment with one timer and one task, both run by hand. */
+struct hand_env {
+	struct cluster_env base;
+	struct cluster_timer *timer;
+	struct task *task;
+	uint64_t delay_ns;
+	bool is_full;
+};
+
+static size_t
+hand_submit(struct cluster_env *base, enum cluster_stage stage, struct task *first, size_t count,
+    struct worker *worker, struct task **rest)
+{
+	struct hand_env *hand = (struct hand_env *)base;
+
+	ck_assert_int_eq(stage, CLUSTER_STAGE_MISC);
+	ck_assert_uint_eq(count, 1);
+	ck_assert_ptr_null(worker);
+	*rest = hand->is_full ? first : NULL;
+	if (!hand->is_full)
+		hand->task = first;
+	return !hand->is_full;
+}
+
+static void
+hand_timer_start(struct cluster_env *base, struct cluster_timer *timer, uint64_t delay_ns)
+{
+	struct hand_env *hand = (struct hand_env *)base;
+
+	ck_assert_ptr_null(hand->timer);
+	hand->timer = timer;
+	hand->delay_ns = delay_ns;
+}
+
+static bool
+hand_timer_stop(struct cluster_env *base, struct cluster_timer *timer)
+{
+	struct hand_env *hand = (struct hand_env *)base;
+	bool was_armed = hand->timer == timer;
+
+	hand->timer = NULL;
+	return was_armed;
+}
+
+/* The timer fires; its task runs when it has got one. */
+static void
+hand_tick(struct hand_env *hand)
+{
+	struct cluster_timer *timer = hand->timer;
+	struct task *task;
+
+	ck_assert_uint_eq(hand->delay_ns, 100000000);
+	env_sim_advance(sim, hand->delay_ns);
+	hand->timer = NULL;
+	timer->fire(timer);
+	task = hand->task;
+	hand->task = NULL;
+	if (task != NULL)
+		task->run(task, NULL);
+}
+
+START_TEST(test_scores_come_by_the_clock)
+{
+	struct snitch_config config = config_of("SimpleSnitch");
+	struct hand_env hand = {.base = {.env = env,
+				    .submit = hand_submit,
+				    .timer_start = hand_timer_start,
+				    .timer_stop = hand_timer_stop}};
+	struct order_fixture fixture;
+
+	order_fixture_init(&fixture, &config);
+	snitch_start(fixture.snitch, &hand.base);
+	record(&fixture, 2, 1000, 5);
+	hand.is_full = true;
+	hand_tick(&hand);
+	ck_assert_double_lt(score_of(&fixture, 2), 0);
+	hand.is_full = false;
+	hand_tick(&hand);
+	ck_assert_double_eq_tol(score_of(&fixture, 2), 1.0, 1e-6);
+	hand_tick(&hand);
+	ck_assert_ptr_nonnull(hand.timer);
+	snitch_stop(fixture.snitch);
+	ck_assert_ptr_null(hand.timer);
+	order_fixture_fini(&fixture);
+}
+END_TEST
+
 static void *
 recorder_run(void *argument)
 {
@@ -503,6 +590,7 @@ main(void)
 	tcase_add_test(tcase, test_severity_pushes_a_node_back);
 	tcase_add_test(tcase, test_a_snitch_that_is_not_dynamic_keeps_its_order);
 	tcase_add_test(tcase, test_merging_stays_in_this_data_center);
+	tcase_add_test(tcase, test_scores_come_by_the_clock);
 	tcase_add_test(tcase, test_many_threads_record);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
