@@ -2,6 +2,24 @@
 #include "storage/counter.h"
 #include "storage/read_command.h"
 
+bool
+read_command_is_one_row(const struct read_command *command)
+{
+	const struct table_metadata *table = command->table;
+	const struct clustering_filter *filter = &command->clustering;
+
+	if (command->is_range || table_is_counter(table) ||
+	    (table->static_count != 0 && filter->with_static) ||
+	    (table->clustering_count != 0 && (!filter->is_names || filter->slice_count != 1)))
+		return false;
+	/* Columns of many cells stand behind the others. */
+	for (uint32_t i = table->regular_simple_count; i < table->regular_count; i++)
+		if (command->wanted_regulars == NULL ||
+		    (command->wanted_regulars[i / 64] >> (i % 64) & 1) != 0)
+			return false;
+	return true;
+}
+
 /* Component `position` of a composite key; the key itself when there is only one. */
 static struct slice
 read_command_key_component(const struct table_metadata *table, struct slice key, uint32_t position)

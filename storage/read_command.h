@@ -86,17 +86,10 @@ struct read_command {
 };
 
 /*
- * One row a partition of plain cells, read by its key: SSTables are then asked newest first, and only until
+ * One row of plain cells by its whole key, and nothing beside it: SSTables are then asked newest first, and only until
  * nothing older can matter (store_read.c). What older ones have is not seen, so answers must not show it.
  */
-static inline bool
-read_command_is_lone(const struct read_command *command)
-{
-	const struct table_metadata *table = command->table;
-
-	return !command->is_range && table->clustering_count == 0 && table->static_count == 0 &&
-	    !table_is_counter(table) && table->regular_simple_count == table->regular_count;
-}
+bool read_command_is_one_row(const struct read_command *command);
 
 /* Does the live row (with its partition key and static row) pass all filters? 1, 0, or -1 on error. */
 int read_command_filter(const struct read_command *command, struct slice key,

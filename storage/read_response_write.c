@@ -2,6 +2,7 @@
 #include "storage/clip.h"
 #include "storage/content_hash.h"
 #include "storage/read_response_internal.h"
+#include "storage/unfiltered_held.h"
 
 /*
  * Cassandra's chain at a replica (ReadCommand.executeLocally), in its order: tombstones are counted, purged, RowFilter,
@@ -27,7 +28,7 @@ struct response_writer {
 	const struct clustering_slice *slices, *resumed_slices;
 	uint32_t slice_count, resumed_slice_count;
 	bool filters_rows; /* else only partitions as a whole */
-	bool is_lone; /* one row a partition: see response_settle() */
+	bool is_one_row; /* see response_settle() */
 	int32_t gc_before;
 	uint32_t rows_left, partition_rows_left, rows_seen;
 
@@ -159,12 +160,14 @@ response_prepare(
 }
 
 /*
- * A table of lone rows is read newest SSTable first, until nothing older can matter (store_read.c). What such a
+ * One row is read newest SSTable first, until nothing older can matter (store_read.c). What such a
  * read may not have seen is left out wherever it was seen, so that it does not depend on how the row lies in files:
- * deletions and liveness older than every wanted cell, where something newer keeps the row alive.
+ * deletions and liveness older than every wanted cell, where something newer keeps the row alive. True: also the
+ * range tombstones over it, which are older than what they have left.
  */
-static void
-response_settle(const struct response_writer *writer, struct row *row, struct deletion *deletion)
+static bool
+response_settle_row(
+    const struct response_writer *writer, struct row *row, struct deletion *deletion)
 {
 	const struct read_command *command = writer->command;
 	int64_t least = INT64_MAX, live = INT64_MIN;
@@ -182,7 +185,7 @@ response_settle(const struct response_writer *writer, struct row *row, struct de
 		wanted += command->wanted_regulars == NULL ||
 		    (command->wanted_regulars[i / 64] >> (i % 64) & 1) != 0;
 	if (row->cell_count < wanted)
-		return;
+		return false;
 	if (row->liveness.ttl == TTL_NONE && row->liveness.timestamp > live)
 		live = row->liveness.timestamp;
 	if (live < least)
@@ -193,6 +196,20 @@ response_settle(const struct response_writer *writer, struct row *row, struct de
 		row->deletion = DELETION_LIVE;
 	if (row->liveness.timestamp < least)
 		row->liveness = LIVENESS_NONE;
+	return least != INT64_MIN;
+}
+
+static int
+response_settle(const struct response_writer *writer, struct unfiltered_iterator **partition,
+    struct deletion *deletion, struct error *err)
+{
+	struct unfiltered_held *held;
+
+	if (unfiltered_hold_row(partition, writer->partition_arena, &held, err) != 0)
+		return -1;
+	if (held->row != NULL && response_settle_row(writer, held->row, deletion))
+		unfiltered_held_drop_markers(held);
+	return 0;
 }
 
 /* ---- writing -------------------------------------------------------------------------------------- */
@@ -396,10 +413,9 @@ response_count_static(struct response_writer *writer, const struct unfiltered_it
 }
 
 static int
-response_put_body(
-    struct response_writer *writer, struct unfiltered_iterator *partition, struct error *err)
+response_put_body(struct response_writer *writer, struct unfiltered_iterator *partition,
+    struct deletion deletion, struct error *err)
 {
-	struct deletion deletion = partition->partition_deletion;
 	size_t start = writer->out->size;
 	enum read_response_end end;
 	struct unfiltered item;
@@ -411,8 +427,6 @@ response_put_body(
 	writer->counted = 0;
 	writer->open = DELETION_LIVE;
 	rc = unfiltered_iterator_next(partition, &item, err);
-	if (rc > 0 && writer->is_lone && item.kind == UNFILTERED_ROW)
-		response_settle(writer, &item.row, &deletion);
 	response_put_partition(writer, partition, deletion);
 	if (rc > 0)
 		rc = response_put_unfiltereds(writer, partition, &item, rc, &end, err);
@@ -440,16 +454,21 @@ static int
 response_put_one(
     struct response_writer *writer, struct unfiltered_iterator *partition, struct error *err)
 {
+	struct deletion deletion;
 	int rc;
 
 	if (writer->partition_arena != writer->arena)
 		arena_reset(writer->partition_arena); /* the partition before is closed */
 	if (response_prepare(writer, &partition, err) != 0)
 		return -1;
+	deletion = partition->partition_deletion;
 	rc = writer->command->filter_count != 0 ? response_filter_partition(writer, partition, err)
 						: 1;
+	if (rc > 0 && writer->is_one_row &&
+	    response_settle(writer, &partition, &deletion, err) != 0)
+		rc = -1;
 	if (rc > 0)
-		rc = response_put_body(writer, partition, err);
+		rc = response_put_body(writer, partition, deletion, err);
 	unfiltered_iterator_close(partition);
 	return rc;
 }
@@ -483,7 +502,7 @@ response_begin(struct response_writer *writer, struct error *err)
 	writer->gc_before = gc_before < INT32_MIN ? INT32_MIN
 	    : gc_before > INT32_MAX               ? INT32_MAX
 						  : (int32_t)gc_before;
-	writer->is_lone = read_command_is_lone(command);
+	writer->is_one_row = read_command_is_one_row(command);
 	for (uint32_t i = 0; i < command->filter_count; i++)
 		writer->filters_rows =
 		    writer->filters_rows || response_is_row_filter(&command->filters[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include "storage/store_internal.h"
+#include "storage/unfiltered_held.h"
 
 /*
  * Reads (SinglePartitionReadCommand, PartitionRangeReadCommand): every memtable and SSTable of a view
@@ -58,98 +59,97 @@ static const struct partition_iterator_ops store_read_ops = {
 };
 
 /*
- * Reads of one whole row (features ST-39): a table without clustering, statics, counters and multi-cell
- * columns has one row a partition, and SSTables are asked newest first only until nothing older can matter:
+ * Reads of one row (features ST-39) by its whole key, without statics, counters and multi-cell columns:
+ * SSTables are asked newest first, only until nothing older can matter:
  * every wanted column, and the existence of the row, is known from a timestamp above all that is left. A
  * tombstone past gc_grace says nothing here: another replica may have lost it in a compaction, and both must
- * stop at the same cells for their digests to agree (read_response.h).
+ * stop at the same cells for their digests to agree (read_response.h). For the same reason what a deletion covers
+ * settles nothing, though all that is left may be covered too.
  */
 struct store_row_progress {
 	const struct read_command *command;
-	int64_t *newest; /* by regular column: highest timestamp seen */
-	int64_t live; /* highest timestamp of what makes the row exist and does not expire */
+	/* Merged, over all that was asked. */
+	const struct cell **cells; /* by regular column; NULL: none yet */
+	int64_t deleted; /* highest timestamp of what deletes the row, or more */
+	int64_t
+	    liveness; /* highest timestamp of the row's own, and whether that is one without end */
+	bool has_lasting_liveness;
 	int64_t gc_before; /* seconds */
 };
+
+/* Does the cell say something that holds whatever is older? */
+static bool
+store_row_is_known(
+    const struct store_row_progress *progress, const struct cell *cell, int64_t newest_left)
+{
+	return cell != NULL && cell->timestamp > newest_left &&
+	    (cell_is_live(cell, progress->command->now_seconds) ||
+		(int64_t)cell->local_deletion_time - cell->ttl >= progress->gc_before);
+}
 
 static bool
 store_row_is_settled(const struct store_row_progress *progress, int64_t newest_left)
 {
 	const uint64_t *wanted = progress->command->wanted_regulars;
+	bool is_live;
 
-	if (progress->live <= newest_left)
-		return false;
-	for (uint32_t i = 0; i < progress->command->table->regular_count; i++)
-		if ((wanted == NULL || (wanted[i / 64] >> (i % 64) & 1) != 0) &&
-		    progress->newest[i] <= newest_left)
+	if (progress->deleted > newest_left)
+		newest_left = progress->deleted;
+	is_live = progress->has_lasting_liveness && progress->liveness > newest_left;
+	for (uint32_t i = 0; i < progress->command->table->regular_count; i++) {
+		const struct cell *cell = progress->cells[i];
+
+		if (wanted != NULL && (wanted[i / 64] >> (i % 64) & 1) == 0)
+			continue;
+		if (!store_row_is_known(progress, cell, newest_left))
 			return false;
-	return true;
-}
-
-/* An iterator whose first item was taken already. */
-struct store_row_held {
-	struct unfiltered_iterator base;
-	struct unfiltered_iterator *source; /* owned */
-	struct unfiltered item;
-	bool has_item;
-};
-
-static int
-store_row_held_next(struct unfiltered_iterator *iterator, struct unfiltered *out, struct error *err)
-{
-	struct store_row_held *held = (struct store_row_held *)iterator;
-
-	if (!held->has_item)
-		return unfiltered_iterator_next(held->source, out, err);
-	*out = held->item;
-	held->has_item = false;
-	return 1;
+		is_live = is_live || cell->local_deletion_time == LOCAL_DELETION_TIME_NONE;
+	}
+	return is_live;
 }
 
 static void
-store_row_held_close(struct unfiltered_iterator *iterator)
+store_row_note_deletion(struct store_row_progress *progress, struct deletion deletion)
 {
-	unfiltered_iterator_close(((struct store_row_held *)iterator)->source);
+	if (deletion.marked_for_delete_at > progress->deleted)
+		progress->deleted = deletion.marked_for_delete_at;
 }
 
-static const struct unfiltered_iterator_ops store_row_held_ops = {
-    .next = store_row_held_next,
-    .close = store_row_held_close,
-};
-
-/* Take the row out of *source, note what it settles, and put it back. */
+/* Look at the row in *source, and note what it settles. */
 static int
 store_row_note(struct store_row_progress *progress, struct unfiltered_iterator **source,
     struct arena *arena, struct error *err)
 {
-	struct store_row_held *held = arena_alloc(arena, sizeof(*held));
+	struct unfiltered_held *held;
 	const struct row *row;
-	int rc;
 
-	if (held == NULL)
-		return error_set(err, ERROR_NO_MEMORY, "no memory for a read");
-	held->base = **source;
-	held->base.ops = &store_row_held_ops;
-	held->source = *source;
-	*source = &held->base;
-	rc = unfiltered_iterator_next(held->source, &held->item, err);
-	held->has_item = rc > 0;
-	if (rc <= 0 || held->item.kind != UNFILTERED_ROW)
-		return rc < 0 ? -1 : 0;
-	row = &held->item.row;
-	if (row->liveness.ttl == TTL_NONE && row->liveness.timestamp > progress->live)
-		progress->live = row->liveness.timestamp;
+	if (unfiltered_hold_row(source, arena, &held, err) != 0)
+		return -1;
+	store_row_note_deletion(progress, held->base.partition_deletion);
+	for (uint32_t i = 0; i < held->count; i++) {
+		const struct marker *marker = &held->items[i].marker;
+
+		if (held->items[i].kind != UNFILTERED_MARKER)
+			continue;
+		store_row_note_deletion(progress, marker->open);
+		store_row_note_deletion(progress, marker->close);
+	}
+	row = held->row;
+	if (row == NULL)
+		return 0;
+	store_row_note_deletion(progress, row->deletion);
+	if (row->liveness.timestamp > progress->liveness) {
+		progress->liveness = row->liveness.timestamp;
+		progress->has_lasting_liveness = true;
+	}
+	/* Of two of one time the one that ends wins. */
+	if (row->liveness.timestamp == progress->liveness && row->liveness.ttl != TTL_NONE)
+		progress->has_lasting_liveness = false;
 	for (uint32_t i = 0; i < row->cell_count; i++) {
 		const struct cell *cell = &row->cells[i];
-		int64_t *newest = &progress->newest[cell->column->position];
+		const struct cell **best = &progress->cells[cell->column->position];
 
-		if (!cell_is_live(cell, progress->command->now_seconds) &&
-		    (int64_t)cell->local_deletion_time - cell->ttl < progress->gc_before)
-			continue;
-		if (cell->timestamp > *newest)
-			*newest = cell->timestamp;
-		if (cell->local_deletion_time == LOCAL_DELETION_TIME_NONE &&
-		    cell->timestamp > progress->live)
-			progress->live = cell->timestamp;
+		*best = *best == NULL ? cell : cell_reconcile(*best, cell);
 	}
 	return 0;
 }
@@ -169,7 +169,7 @@ store_row_newest_first(const void *a, const void *b)
 	    : left->max_timestamp < right->max_timestamp;
 }
 
-/* The SSTables' part of a read of a lone row; the memtables' sources are there already. */
+/* The SSTables' part of a read of one row; the memtables' sources are there already. */
 static int
 store_read_row(const struct table_view *view, const struct read_command *command,
     struct unfiltered_iterator **sources, uint32_t *count, uint32_t *sstables, struct arena *arena,
@@ -177,17 +177,17 @@ store_read_row(const struct table_view *view, const struct read_command *command
 {
 	struct store_row_progress progress = {
 	    .command = command,
-	    .live = INT64_MIN,
+	    .deleted = INT64_MIN,
+	    .liveness = TIMESTAMP_NONE,
 	    .gc_before = command->now_seconds - command->table->options.gc_grace_seconds,
 	};
 	struct store_row_candidate *candidates =
 	    arena_alloc(arena, view->sstable_count * sizeof(*candidates));
 
-	progress.newest = arena_alloc(arena, (command->table->regular_count + 1) * sizeof(int64_t));
-	if (candidates == NULL || progress.newest == NULL)
+	progress.cells =
+	    arena_calloc(arena, command->table->regular_count + 1, sizeof(const struct cell *));
+	if (candidates == NULL || progress.cells == NULL)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for a read");
-	for (uint32_t i = 0; i < command->table->regular_count; i++)
-		progress.newest[i] = INT64_MIN;
 	for (uint32_t i = 0; i < view->sstable_count; i++) {
 		const struct sstable_stats *stats = sstable_stats(view->sstables[i], NULL);
 
@@ -233,7 +233,7 @@ store_read_single(struct store_read_iterator *read, const struct read_command *c
 		if (rc == 0 && sources[count] != NULL)
 			count++;
 	}
-	if (rc == 0 && view->sstable_count > 1 && read_command_is_lone(command))
+	if (rc == 0 && view->sstable_count > 1 && read_command_is_one_row(command))
 		rc = store_read_row(view, command, sources, &count, &sstables, arena, err);
 	else
 		for (uint32_t i = 0; i < view->sstable_count && rc == 0; i++) {

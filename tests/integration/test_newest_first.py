@@ -2,6 +2,8 @@
 """A read of one row asks the SSTables newest first and stops: never too early, whatever the timestamps."""
 import random
 
+import pytest
+
 KEYS = 12
 SIMPLE = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
 
@@ -30,39 +32,51 @@ class Model:
         return row
 
 
-def change(session, model, chance):
+# A row a partition, and named rows of a few partitions.
+TABLES = {
+    "lone": ("(k int PRIMARY KEY, a int, b int, c text)", lambda key: {"k": key}),
+    "named": ("(p int, k int, s int static, a int, b int, c text, PRIMARY KEY (p, k))",
+              lambda key: {"p": key % 3, "k": key}),
+}
+
+
+def change(session, model, chance, table, key_of):
     key, t, kind = chance.randrange(KEYS), chance.randint(1, 60), chance.randrange(6)
+    where = " AND ".join(f"{name} = {value}" for name, value in key_of(key).items())
     if kind <= 1:
         cells = {name: chance.randrange(100) for name in "ab" if chance.random() < 0.7}
-        names = "".join(f", {name}" for name in cells)
-        values = "".join(f", {value}" for value in cells.values())
-        session.execute(f"INSERT INTO nf.t (k{names}) VALUES ({key}{values}) USING TIMESTAMP {t}")
+        columns = {**key_of(key), **cells}
+        values = ", ".join(map(str, columns.values()))
+        session.execute(f"INSERT INTO nf.{table} ({', '.join(columns)}) VALUES ({values}) USING TIMESTAMP {t}")
         model.operations.append(("insert", key, t, cells))
     elif kind <= 3:
         name, value = chance.choice("ab"), chance.randrange(100)
-        session.execute(f"UPDATE nf.t USING TIMESTAMP {t} SET {name} = {value} WHERE k = {key}")
+        session.execute(f"UPDATE nf.{table} USING TIMESTAMP {t} SET {name} = {value} WHERE {where}")
         model.operations.append(("update", key, t, {name: value}))
     elif kind == 4:
         name = chance.choice("ab")
-        session.execute(f"DELETE {name} FROM nf.t USING TIMESTAMP {t} WHERE k = {key}")
+        session.execute(f"DELETE {name} FROM nf.{table} USING TIMESTAMP {t} WHERE {where}")
         model.operations.append(("column", key, t, name))
     else:
-        session.execute(f"DELETE FROM nf.t USING TIMESTAMP {t} WHERE k = {key}")
+        session.execute(f"DELETE FROM nf.{table} USING TIMESTAMP {t} WHERE {where}")
         model.operations.append(("row", key, t, None))
 
 
-def test_rows_over_many_sstables_are_what_their_timestamps_say(server, session):
-    session.execute(f"CREATE KEYSPACE nf WITH replication = {SIMPLE}")
-    session.execute("CREATE TABLE nf.t (k int PRIMARY KEY, a int, b int, c text) WITH compaction = "
+@pytest.mark.parametrize("table", TABLES)
+def test_rows_over_many_sstables_are_what_their_timestamps_say(server, session, table):
+    columns, key_of = TABLES[table]
+    session.execute(f"CREATE KEYSPACE IF NOT EXISTS nf WITH replication = {SIMPLE}")
+    session.execute(f"CREATE TABLE nf.{table} {columns} WITH compaction = "
                     "{'class': 'SizeTieredCompactionStrategy', 'enabled': 'false'}")
     model, chance = Model(), random.Random(39)
     for _ in range(12):
         for _ in range(25):
-            change(session, model, chance)
+            change(session, model, chance, table, key_of)
         server.nodetool("flush", "nf")
         for key in range(KEYS):
             expected = model.expect(key)
+            where = " AND ".join(f"{name} = {value}" for name, value in key_of(key).items())
             for names in ("a, b", "a", "b"):
-                row = session.execute(f"SELECT {names} FROM nf.t WHERE k = {key}").one()
+                row = session.execute(f"SELECT {names} FROM nf.{table} WHERE {where}").one()
                 wanted = None if expected is None else {n: expected[n] for n in names.split(", ")}
                 assert (None if row is None else row._asdict()) == wanted, (key, names)
