@@ -274,6 +274,10 @@ metrics_put_store(struct buffer *out, struct node *node)
 	free(tables);
 	store_key_cache_stats(node->store, &cache);
 	metrics_put_cache(out, "KeyCache", &cache);
+	store_row_cache_stats(node->store, &cache);
+	metrics_put_cache(out, "RowCache", &cache);
+	store_counter_cache_stats(node->store, &cache);
+	metrics_put_cache(out, "CounterCache", &cache);
 	store_chunk_cache_stats(node->store, &cache);
 	metrics_put_cache(out, "ChunkCache", &cache);
 	store_commitlog_stats(node->store, &log);

@@ -189,7 +189,7 @@ admin_get_info(struct admin_call *call, struct error *err)
 {
 	struct node *node = call->node;
 	const struct config *config = node->config;
-	struct store_cache_stats cache, none = {0};
+	struct store_cache_stats cache;
 	json_t *answer = call->answer, *caches = json_object(), *tokens = json_array();
 	struct uuid host;
 	char id[UUID_TEXT_SIZE];
@@ -226,9 +226,10 @@ admin_get_info(struct admin_call *call, struct error *err)
 	admin_set_number(answer, "clients", network_client_count(node->network));
 	store_key_cache_stats(node->store, &cache);
 	admin_add_cache(caches, "key", &cache, config->key_cache_save_period);
-	admin_add_cache(caches, "row", &none, config->row_cache_save_period);
-	none.capacity_bytes = (uint64_t)config->counter_cache_size;
-	admin_add_cache(caches, "counter", &none, config->counter_cache_save_period);
+	store_row_cache_stats(node->store, &cache);
+	admin_add_cache(caches, "row", &cache, config->row_cache_save_period);
+	store_counter_cache_stats(node->store, &cache);
+	admin_add_cache(caches, "counter", &cache, config->counter_cache_save_period);
 	store_chunk_cache_stats(node->store, &cache);
 	admin_add_cache(caches, "chunk", &cache, 0);
 	admin_set(answer, "caches", caches);

@@ -342,9 +342,48 @@ admin_post_invalidate(struct admin_call *call, struct error *err)
 		return -1;
 	if (strcmp(cache, "key") == 0)
 		store_invalidate_key_cache(call->node->store);
-	else if (strcmp(cache, "row") != 0 && strcmp(cache, "counter") != 0)
+	else if (strcmp(cache, "row") == 0)
+		store_invalidate_row_cache(call->node->store);
+	else if (strcmp(cache, "counter") == 0)
+		store_invalidate_counter_cache(call->node->store);
+	else
 		return error_set(err, ERROR_INVALID, "no cache '%s'", cache);
-	/* The row and counter caches hold nothing. */
+	return 0;
+}
+
+/* key=, row=, counter=: MiB for setcachecapacity, numbers of keys for setcachekeystosave. */
+static int
+admin_need_caches(struct admin_call *call, int64_t max, int64_t out[3], struct error *err)
+{
+	static const char *const names[] = {"key", "row", "counter"};
+
+	for (int i = 0; i < 3; i++)
+		if (admin_need_number(call, names[i], 0, max, &out[i], err) != 0)
+			return -1;
+	return 0;
+}
+
+static int
+admin_post_cache_capacity(struct admin_call *call, struct error *err)
+{
+	int64_t mib[3];
+
+	if (admin_need_caches(call, 1 << 20, mib, err) != 0)
+		return -1;
+	store_set_cache_capacity(call->node->store, (uint64_t)mib[0] << 20, (uint64_t)mib[1] << 20,
+	    (uint64_t)mib[2] << 20);
+	return 0;
+}
+
+static int
+admin_post_cache_keys_to_save(struct admin_call *call, struct error *err)
+{
+	int64_t counts[3];
+
+	if (admin_need_caches(call, INT32_MAX, counts, err) != 0)
+		return -1;
+	store_set_cache_keys_to_save(
+	    call->node->store, (uint64_t)counts[0], (uint64_t)counts[1], (uint64_t)counts[2]);
 	return 0;
 }
 
@@ -358,6 +397,8 @@ const struct admin_route admin_writes[] = {
     {"autocompaction", true, admin_post_auto_compaction},
     {"backup", true, admin_post_backup},
     {"binary", true, admin_post_binary},
+    {"cachecapacity", true, admin_post_cache_capacity},
+    {"cachekeystosave", true, admin_post_cache_keys_to_save},
     {"clearsnapshot", true, admin_post_clear_snapshots},
     {"compact", true, admin_post_compact},
     {"compactionthroughput", true, admin_post_compaction_throughput},

@@ -47,7 +47,6 @@
 	X(block_for_peers_in_remote_dcs) \
 	X(block_for_peers_timeout_in_secs) \
 	X(buffer_pool_use_heap_if_exhausted) \
-	X(cache_load_timeout) \
 	X(cdc_block_writes) \
 	X(cdc_free_space_check_interval) \
 	X(check_for_duplicate_rows_during_compaction) \
@@ -77,7 +76,6 @@
 	X(coordinator_read_size_fail_threshold) \
 	X(coordinator_read_size_warn_threshold) \
 	X(corrupted_tombstone_strategy) \
-	X(counter_cache_keys_to_save) \
 	X(cql_start_time) \
 	X(credentials_cache_active_update) \
 	X(credentials_cache_max_entries) \
@@ -154,7 +152,6 @@
 	X(internode_timeout) \
 	X(items_per_collection_fail_threshold) \
 	X(items_per_collection_warn_threshold) \
-	X(key_cache_keys_to_save) \
 	X(key_cache_migrate_during_compaction) \
 	X(keyspace_count_warn_threshold) \
 	X(keyspaces_fail_threshold) \
@@ -238,8 +235,6 @@
 	X(roles_update_interval) \
 	X(roles_validity) \
 	X(row_cache_class_name) \
-	X(row_cache_keys_to_save) \
-	X(row_cache_size) \
 	X(row_index_read_size_fail_threshold) \
 	X(row_index_read_size_warn_threshold) \
 	X(rpc_interface) \

@@ -36,6 +36,20 @@ node_submit(void *context, const char *name, store_work_fn work, void *argument)
 	return stage_submit_work(node->stages[stage], work, argument);
 }
 
+/* Seconds; a negative one is none. */
+static uint64_t
+node_period(int64_t seconds)
+{
+	return seconds > 0 ? (uint64_t)seconds : 0;
+}
+
+/* The greatest int means all, and so does a negative number. */
+static uint64_t
+node_keys_to_save(int32_t count)
+{
+	return count < 0 || count == INT32_MAX ? UINT64_MAX : (uint64_t)count;
+}
+
 static void
 node_store_options(const struct config *config, struct store_options *options)
 {
@@ -67,6 +81,16 @@ node_store_options(const struct config *config, struct store_options *options)
 	options->memtable_shards = (uint32_t)config->memtable_shards;
 	options->file_cache_bytes = (uint64_t)config->file_cache_size;
 	options->key_cache_bytes = (uint64_t)config->key_cache_size;
+	options->row_cache_bytes = (uint64_t)config->row_cache_size;
+	options->counter_cache_bytes = (uint64_t)config->counter_cache_size;
+	options->saved_caches_directory = config->saved_caches_directory;
+	options->cache_save_period_seconds[0] = node_period(config->key_cache_save_period);
+	options->cache_save_period_seconds[1] = node_period(config->row_cache_save_period);
+	options->cache_save_period_seconds[2] = node_period(config->counter_cache_save_period);
+	options->cache_keys_to_save[0] = node_keys_to_save(config->key_cache_keys_to_save);
+	options->cache_keys_to_save[1] = node_keys_to_save(config->row_cache_keys_to_save);
+	options->cache_keys_to_save[2] = node_keys_to_save(config->counter_cache_keys_to_save);
+	options->cache_load_timeout_ms = (uint64_t)config->cache_load_timeout;
 	options->column_index_bytes = (uint32_t)config->column_index_size;
 	options->concurrent_compactors = (uint32_t)config->concurrent_compactors;
 	options->compaction_bytes_per_second = (uint64_t)config->compaction_throughput;

@@ -144,8 +144,9 @@ virtual_fill_caches(struct executor *executor, struct virtual_rows *rows)
 	virtual_add_cache(rows, "chunks", &stats);
 	store_key_cache_stats(executor->store, &stats);
 	virtual_add_cache(rows, "keys", &stats);
-	memset(&stats, 0, sizeof(stats));
+	store_counter_cache_stats(executor->store, &stats);
 	virtual_add_cache(rows, "counters", &stats);
+	store_row_cache_stats(executor->store, &stats);
 	virtual_add_cache(rows, "rows", &stats);
 }
 

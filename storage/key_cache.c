@@ -308,3 +308,70 @@ key_cache_stats(struct key_cache *cache, struct key_cache_stats *out)
 		lock_drop(&shard->lock);
 	}
 }
+
+static int
+key_cache_compare_files(const void *a, const void *b)
+{
+	const struct key_cache_node *left = *(struct key_cache_node *const *)a;
+	const struct key_cache_node *right = *(struct key_cache_node *const *)b;
+
+	return left->file < right->file ? -1 : left->file > right->file;
+}
+
+/* Copies of a shard's nodes, newest first; heap, as each of them. */
+static struct key_cache_node **
+key_cache_copy_shard(struct key_cache_shard *shard, uint64_t count_max, size_t *count)
+{
+	struct key_cache_node **copies;
+
+	*count = 0;
+	lock_take(&shard->lock);
+	copies = calloc(shard->entries + 1, sizeof(*copies));
+	for (const struct key_cache_node *node = shard->newest;
+	     copies != NULL && node != NULL && *count < count_max; node = node->older) {
+		size_t size =
+		    sizeof(*node) + key_cache_entry_size(node->has_blocks) + node->key_size;
+		struct key_cache_node *copy = malloc(size);
+
+		if (copy == NULL)
+			break;
+		memcpy(copy, node, size);
+		copies[(*count)++] = copy;
+	}
+	lock_drop(&shard->lock);
+	return copies;
+}
+
+int
+key_cache_each(struct key_cache *cache, uint64_t count_max, key_cache_each_fn each, void *argument,
+    struct error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < KEY_CACHE_SHARDS && rc == 0; i++) {
+		struct key_cache_node **copies;
+		size_t count;
+
+		copies = key_cache_copy_shard(&cache->shards[i],
+		    count_max / KEY_CACHE_SHARDS + (i < count_max % KEY_CACHE_SHARDS), &count);
+		if (copies != NULL)
+			qsort(copies, count, sizeof(struct key_cache_node *),
+			    key_cache_compare_files);
+		for (size_t k = 0; k < count; k++) {
+			const struct key_cache_node *node = copies[k];
+			struct index_entry entry = {.deletion = DELETION_LIVE};
+
+			if (node->has_blocks)
+				memcpy(&entry, node->bytes, sizeof(entry));
+			else
+				memcpy(&entry.data_position, node->bytes, sizeof(uint64_t));
+			if (rc == 0)
+				rc = each(argument, node->file,
+				    slice_of(key_cache_node_key(node), node->key_size), &entry,
+				    err);
+			free(copies[k]);
+		}
+		free(copies);
+	}
+	return rc;
+}

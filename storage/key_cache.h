@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/bytes.h"
+#include "base/error.h"
 #include "storage/row.h"
 
 /* One entry of Index.db (RowIndexEntry). */
@@ -36,6 +37,15 @@ void key_cache_put(struct key_cache *cache, uint64_t file, struct slice key, uin
     const struct index_entry *entry);
 /* nodetool invalidatekeycache. Entries of a closed SSTable are not looked for: they age out. */
 void key_cache_clear(struct key_cache *cache);
+
+/*
+ * Calls back for the entries, those of one shard after the other and sorted by file within, at most count_max. No lock is
+ * held meanwhile. -1 of the callback ends it and is returned.
+ */
+typedef int (*key_cache_each_fn)(void *argument, uint64_t file, struct slice key,
+    const struct index_entry *entry, struct error *err);
+int key_cache_each(struct key_cache *cache, uint64_t count_max, key_cache_each_fn each,
+    void *argument, struct error *err);
 
 struct key_cache_stats {
 	uint64_t capacity, bytes, entries, hits, misses;

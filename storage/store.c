@@ -8,7 +8,11 @@
 #include "base/log.h"
 #include "storage/chunk_cache.h"
 #include "storage/compaction.h"
+#include "storage/counter_cache.h"
+#include "storage/entry_cache.h"
 #include "storage/key_cache.h"
+#include "storage/row_cache.h"
+#include "storage/saved_cache.h"
 #include "storage/snapshot.h"
 #include "storage/store_internal.h"
 
@@ -197,6 +201,23 @@ store_admit(struct store *store, struct store_write *write, struct error *err)
 	return store_wait_for_memory(store, write, err);
 }
 
+/* What was cached of these rows is old; also after a failure, of which a part may be in. */
+static void
+store_note_written(const struct mutation *mutation, bool has_failed)
+{
+	for (uint32_t i = 0; i < mutation->update_count; i++) {
+		const struct partition_update *update = &mutation->updates[i];
+		struct table_store *table =
+		    atomic_load_explicit(&update->table->user, memory_order_acquire);
+
+		/* Looked at after the change is in: whoever begins to cache later reads it. */
+		if (row_cache_is_used(table))
+			row_cache_invalidate(table, update->key, update->token);
+		if (table_is_counter(update->table) && !has_failed)
+			counter_cache_note(table, update);
+	}
+}
+
 /* Log and insert, inside the write order. */
 static int
 store_insert(struct store *store, const struct store_write *write, struct slice record,
@@ -247,6 +268,7 @@ store_insert(struct store *store, const struct store_write *write, struct slice 
 		rc = commitlog_add(store->commitlog, record, slots, count, position, err);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
 		rc = memtable_apply(memtables[i], &mutation->updates[i], err);
+	store_note_written(mutation, rc != 0);
 done:
 	op_order_end(&store->order, ticket);
 	if (measured != NULL)
@@ -377,6 +399,7 @@ store_alter_table(
 
 	atomic_store_explicit(
 	    &((struct table_metadata *)metadata)->user, table, memory_order_release);
+	row_cache_set_table(table, metadata);
 	/* Readers and memtables may still look at the old one: it lives as long as the store. */
 	lock_take(&table->store->tables_lock);
 	table->store->old_metadata = xrealloc(table->store->old_metadata,
@@ -674,6 +697,45 @@ store_flush_all(struct store *store, struct error *err)
 	return rc;
 }
 
+/* ---- saved caches ------------------------------------------------------------------------------- */
+
+static void
+store_load_caches(void *argument)
+{
+	saved_cache_load(argument);
+}
+
+static void
+store_save_caches(void *argument)
+{
+	struct store *store = argument;
+
+	saved_cache_save(store);
+	atomic_store(&store->is_saving_caches, false);
+}
+
+/* Each cache has a period of its own; all are saved with the one that is saved most often. */
+static void
+store_save_caches_when_due(struct store *store, uint64_t now_ns)
+{
+	uint64_t period = 0;
+
+	for (int i = 0; i < STORE_SAVED_CACHES; i++) {
+		uint64_t each = store->options.cache_save_period_seconds[i];
+
+		if (each > 0 && (period == 0 || each < period))
+			period = each;
+	}
+	if (store->options.saved_caches_directory == NULL || period == 0 ||
+	    atomic_load(&store->state) != STORE_RUNNING ||
+	    now_ns - atomic_load(&store->caches_saved_ns) < period * UINT64_C(1000000000) ||
+	    atomic_exchange(&store->is_saving_caches, true))
+		return;
+	atomic_store(&store->caches_saved_ns, now_ns);
+	if (!store_submit(store, "CacheCleanupExecutor", store_save_caches, store))
+		atomic_store(&store->is_saving_caches, false);
+}
+
 int
 store_replay(struct store *store, struct error *err)
 {
@@ -691,8 +753,11 @@ store_replay(struct store *store, struct error *err)
 	rc = store_flush_all(store, err);
 	if (rc == 0)
 		rc = commitlog_replayed(store->commitlog, err);
-	if (rc == 0)
+	if (rc == 0) {
 		atomic_store(&store->state, STORE_RUNNING);
+		if (store->options.saved_caches_directory != NULL)
+			(void)store_submit(store, "CacheCleanupExecutor", store_load_caches, store);
+	}
 	return rc;
 }
 
@@ -718,6 +783,7 @@ store_tick(struct store *store)
 			log_error("%s", err.text);
 	}
 	free(tables);
+	store_save_caches_when_due(store, now);
 	if (env_wall_us(store->env) / 1000 >= atomic_load(&store->next_snapshot_expiry_ms))
 		snapshot_expire(store);
 	/* A memtable's memory goes with its last reader, which may be after its flush ended. */
@@ -816,6 +882,7 @@ store_open(const struct store_options *options, struct env *env,
 	store_copy_directories(store);
 	store_failures_init(store);
 	store->options.commitlog_directory = store_strdup(options->commitlog_directory);
+	store->options.saved_caches_directory = store_strdup(options->saved_caches_directory);
 	store->options.archive_command = store_strdup(options->archive_command);
 	store->options.restore_command = store_strdup(options->restore_command);
 	store->options.restore_directories = store_strdup(options->restore_directories);
@@ -839,6 +906,14 @@ store_open(const struct store_options *options, struct env *env,
 	store->sstables.watch = &store->failures.watch;
 	store->sstables.chunks = chunk_cache_new(options->file_cache_bytes);
 	store->sstables.keys = key_cache_new(options->key_cache_bytes);
+	atomic_init(&store->cache_owners, 1);
+	atomic_init(&store->caches_saved_ns, env_monotonic_ns(env));
+	for (int i = 0; i < STORE_SAVED_CACHES; i++)
+		atomic_init(&store->cache_keys_to_save[i], options->cache_keys_to_save[i]);
+	store->row_cache =
+	    entry_cache_new("row cache", RANK_STORE_ENTRY_CACHE, options->row_cache_bytes);
+	store->counter_cache =
+	    entry_cache_new("counter cache", RANK_STORE_ENTRY_CACHE, options->counter_cache_bytes);
 	atomic_init(&store->incremental_backups, options->incremental_backups);
 	if (store_make_directories(store, err) != 0 ||
 	    commitlog_open(&store->options, env, &store->order, &store->commitlog, err) != 0)
@@ -875,6 +950,9 @@ store_drain(struct store *store, struct error *err)
 	rc = store_flush_all(store, err);
 	if (rc == 0)
 		rc = commitlog_sync(store->commitlog, err);
+	if (store->options.saved_caches_directory != NULL &&
+	    !atomic_exchange(&store->is_saving_caches, true))
+		saved_cache_save(store);
 	return rc;
 }
 
@@ -900,6 +978,8 @@ store_close(struct store *store)
 		table_unref(store->old_metadata[i]);
 	chunk_cache_free(store->sstables.chunks);
 	key_cache_free(store->sstables.keys);
+	entry_cache_free(store->row_cache);
+	entry_cache_free(store->counter_cache);
 	schema_unref(store->schema);
 	store_failures_fini(store);
 	op_order_fini(&store->order);
@@ -916,6 +996,7 @@ store_close(struct store *store)
 		free((char *)store->options.data_directories[i]);
 	free((char **)store->options.data_directories);
 	free((char *)store->options.commitlog_directory);
+	free((char *)store->options.saved_caches_directory);
 	free((char *)store->options.archive_command);
 	free((char *)store->options.restore_command);
 	free((char *)store->options.restore_directories);

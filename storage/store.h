@@ -40,6 +40,8 @@ struct commitlog_waiter {
 
 enum commitlog_sync { COMMITLOG_SYNC_PERIODIC, COMMITLOG_SYNC_BATCH, COMMITLOG_SYNC_GROUP };
 
+enum { STORE_SAVED_CACHES = 3 };
+
 /* Copied by store_open(). Strings and directories are copied. Sizes in bytes, times in ms. */
 struct store_options {
 	const char *const *data_directories; /* .../data; several: one a disk (JBOD) */
@@ -68,6 +70,12 @@ struct store_options {
 	double memtable_cleanup_threshold; /* flush the largest at this fraction */
 	uint32_t memtable_shards; /* 0: chosen from the cores */
 	uint64_t file_cache_bytes, key_cache_bytes;
+	uint64_t row_cache_bytes, counter_cache_bytes; /* 0: none */
+	/* Saved caches: keys, rows, counters in this order. */
+	const char *saved_caches_directory; /* NULL: none are saved */
+	uint64_t cache_save_period_seconds[STORE_SAVED_CACHES]; /* 0: this one is not saved */
+	uint64_t cache_keys_to_save[STORE_SAVED_CACHES];
+	uint64_t cache_load_timeout_ms;
 	uint32_t column_index_bytes; /* promoted index granularity */
 	uint32_t concurrent_compactors;
 	uint64_t compaction_bytes_per_second; /* 0: unlimited */
@@ -352,7 +360,25 @@ struct store_cache_stats {
 };
 void store_key_cache_stats(struct store *store, struct store_cache_stats *out);
 void store_chunk_cache_stats(struct store *store, struct store_cache_stats *out);
+void store_row_cache_stats(struct store *store, struct store_cache_stats *out);
+void store_counter_cache_stats(struct store *store, struct store_cache_stats *out);
 void store_invalidate_key_cache(struct store *store);
+void store_invalidate_row_cache(struct store *store);
+void store_invalidate_counter_cache(struct store *store);
+/* nodetool setcachecapacity; bytes, 0: nothing is cached. */
+void store_set_cache_capacity(
+    struct store *store, uint64_t key_bytes, uint64_t row_bytes, uint64_t counter_bytes);
+
+/* nodetool setcachekeystosave. */
+void
+store_set_cache_keys_to_save(struct store *store, uint64_t keys, uint64_t rows, uint64_t counters);
+
+/*
+ * The shard that this node wrote last of a counter: true and its clock and count, where the counter cache knows it. The
+ * caller holds what keeps others from updating the same counter. The row's position is set, unless it is static.
+ */
+bool store_counter_cached(struct store *store, struct table_store *table, struct slice key,
+    const struct row *row, const struct column_metadata *column, int64_t *clock, int64_t *count);
 
 struct store_commitlog_stats {
 	uint64_t total_bytes, segments, pending, completed;

@@ -34,6 +34,11 @@ struct store {
 	struct commitlog *commitlog;
 	struct sstable_context sstables; /* its caches are owned */
 	struct compaction_manager *compactions;
+	struct entry_cache *row_cache, *counter_cache; /* owned */
+	atomic_ullong cache_keys_to_save[STORE_SAVED_CACHES];
+	_Atomic uint64_t caches_saved_ns; /* when they were saved last */
+	atomic_bool is_saving_caches;
+	atomic_ullong cache_owners; /* the next owner of entries in them */
 	atomic_int state;
 	struct store_failures failures;
 	bool has_replayed_local;
@@ -92,6 +97,11 @@ void store_note_failure(
 void store_handle_failures(struct store *store);
 void store_failures_init(struct store *store);
 void store_failures_fini(struct store *store);
+
+/* The part of a single-partition read that no cache serves; *out NULL: nothing there. The caller holds the view. */
+int store_read_partition(struct table_store *table, struct table_view *view,
+    const struct read_command *command, struct arena *arena, struct unfiltered_iterator **out,
+    struct error *err);
 
 /* Run `work` on a stage of the server's. */
 bool store_submit(struct store *store, const char *stage, store_work_fn work, void *argument);

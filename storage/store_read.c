@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include "storage/row_cache.h"
 #include "storage/store_internal.h"
 #include "storage/unfiltered_held.h"
 
@@ -255,6 +256,18 @@ store_read_single(struct store_read_iterator *read, const struct read_command *c
 	return unfiltered_merge(sources, count, arena, &read->partition, err);
 }
 
+int
+store_read_partition(struct table_store *table, struct table_view *view,
+    const struct read_command *command, struct arena *arena, struct unfiltered_iterator **out,
+    struct error *err)
+{
+	struct store_read_iterator read = {.table = table, .view = view};
+	int rc = store_read_single(&read, command, arena, err);
+
+	*out = read.partition;
+	return rc;
+}
+
 static int
 store_read_range(struct store_read_iterator *read, const struct read_command *command,
     struct arena *arena, struct error *err)
@@ -316,6 +329,13 @@ store_read(struct store *store, const struct read_command *command, struct arena
 		read->began_ns = env_monotonic_ns(store->env);
 	if (sampler_is_on(&table->samplers[STORE_SAMPLE_READS]) && !command->is_range)
 		sampler_add(&table->samplers[STORE_SAMPLE_READS], command->key);
+	if (!command->is_range && row_cache_is_used(table)) {
+		rc = row_cache_read(table, command, arena, &read->partition, err);
+		if (rc > 0)
+			*out = &read->base;
+		if (rc != 0)
+			return rc > 0 ? 0 : -1;
+	}
 	read->view = table_view_acquire(table);
 	rc = command->is_range ? store_read_range(read, command, arena, err)
 			       : store_read_single(read, command, arena, err);

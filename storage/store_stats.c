@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "storage/chunk_cache.h"
 #include "storage/compaction.h"
+#include "storage/entry_cache.h"
 #include "storage/key_cache.h"
 #include "base/hash.h"
 #include "storage/snapshot.h"
@@ -228,6 +229,60 @@ void
 store_invalidate_key_cache(struct store *store)
 {
 	key_cache_clear(store->sstables.keys);
+}
+
+static void
+store_entry_cache_stats(struct entry_cache *cache, struct store_cache_stats *out)
+{
+	struct entry_cache_stats stats;
+
+	entry_cache_stats(cache, &stats);
+	*out = (struct store_cache_stats){.capacity_bytes = stats.capacity,
+	    .size_bytes = stats.bytes,
+	    .entries = stats.entries,
+	    .hits = stats.hits,
+	    .requests = stats.hits + stats.misses};
+}
+
+void
+store_row_cache_stats(struct store *store, struct store_cache_stats *out)
+{
+	store_entry_cache_stats(store->row_cache, out);
+}
+
+void
+store_counter_cache_stats(struct store *store, struct store_cache_stats *out)
+{
+	store_entry_cache_stats(store->counter_cache, out);
+}
+
+void
+store_invalidate_row_cache(struct store *store)
+{
+	entry_cache_clear(store->row_cache);
+}
+
+void
+store_invalidate_counter_cache(struct store *store)
+{
+	entry_cache_clear(store->counter_cache);
+}
+
+void
+store_set_cache_keys_to_save(struct store *store, uint64_t keys, uint64_t rows, uint64_t counters)
+{
+	atomic_store(&store->cache_keys_to_save[0], keys);
+	atomic_store(&store->cache_keys_to_save[1], rows);
+	atomic_store(&store->cache_keys_to_save[2], counters);
+}
+
+void
+store_set_cache_capacity(
+    struct store *store, uint64_t key_bytes, uint64_t row_bytes, uint64_t counter_bytes)
+{
+	key_cache_set_capacity(store->sstables.keys, key_bytes);
+	entry_cache_set_capacity(store->row_cache, row_bytes);
+	entry_cache_set_capacity(store->counter_cache, counter_bytes);
 }
 
 void

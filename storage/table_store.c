@@ -6,7 +6,9 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "storage/compaction.h"
+#include "storage/counter_cache.h"
 #include "storage/lifecycle.h"
+#include "storage/row_cache.h"
 #include "storage/snapshot.h"
 #include "storage/store_internal.h"
 
@@ -96,6 +98,11 @@ table_view_replace(struct table_store *table, struct memtable *flushed,
 	table->view = view;
 	lock_drop(&table->view_lock);
 	table_view_release(old);
+	/* Other data, not the same in other files: what was read of the old is worth nothing. */
+	if (flushed == NULL && (removed_count == 0 || added_count == 0)) {
+		row_cache_forget_table(table);
+		counter_cache_forget_table(table);
+	}
 }
 
 /* Make `memtable` (reference taken over) the one that takes the writes. */
@@ -310,6 +317,8 @@ table_store_open(struct store *store, const struct table_metadata *metadata, uin
 	table_store_name_directories(table, metadata);
 	atomic_init(&table->next_generation, 1);
 	atomic_init(&table->metadata, table_ref(metadata));
+	row_cache_set_table(table, metadata);
+	counter_cache_forget_table(table);
 	lock_init(&table->view_lock, "table.view", RANK_TABLE_VIEW);
 	lock_init(&table->replace_lock, "table.replace", RANK_TABLE_REPLACE);
 	lock_init(&table->flush_lock, "table.flush", RANK_TABLE_FLUSH);

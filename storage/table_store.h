@@ -32,6 +32,7 @@ enum {
 	RANK_STORE_WAITING = 72,
 	RANK_STORE_MEMTABLE_POOL = 82,
 	RANK_STORE_FAILURES = 84,
+	RANK_STORE_ENTRY_CACHE = 86,
 };
 
 struct table_view {
@@ -93,6 +94,9 @@ struct table_store {
 	/* Compaction: SSTables that a running task works on; guarded by view_lock. */
 	struct sstable **compacting;
 	uint32_t compacting_count;
+
+	_Atomic int32_t row_cache_rows; /* how many of a partition; 0: none, INT32_MAX: all */
+	atomic_ullong row_cache_owner, counter_cache_owner;
 
 	struct table_stats stats;
 	struct sampler samplers[STORE_SAMPLERS];

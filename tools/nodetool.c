@@ -22,11 +22,10 @@ static const char *const nodetool_absent[] = {"abortbootstrap", "assassinate", "
     "refreshsizeestimates", "reloadlocalschema", "reloadseeds", "reloadtriggers",
     "relocatesstables", "removenode", "repair", "repair_admin", "replaybatchlog",
     "resetfullquerylog", "resetlocalschema", "resumehandoff", "scrub", "setauthcacheconfig",
-    "setbatchlogreplaythrottle", "setcachecapacity", "setcachekeystosave", "setcolumnindexsize",
-    "setcompactionthreshold", "setconcurrentviewbuilders", "setdefaultrf",
-    "sethintedhandoffthrottlekb", "setinterdcstreamthroughput", "setmaxhintwindow",
-    "setsnapshotthrottle", "setstreamthroughput", "truncatehints", "upgradesstables", "verify",
-    "viewbuildstatus", NULL};
+    "setbatchlogreplaythrottle", "setcolumnindexsize", "setcompactionthreshold",
+    "setconcurrentviewbuilders", "setdefaultrf", "sethintedhandoffthrottlekb",
+    "setinterdcstreamthroughput", "setmaxhintwindow", "setsnapshotthrottle", "setstreamthroughput",
+    "truncatehints", "upgradesstables", "verify", "viewbuildstatus", NULL};
 
 static const char nodetool_globals[] =
     "[(-h <host> | --host <host>)] [(-p <port> | --port <port>)]\n"

@@ -341,6 +341,14 @@ operation_invalidate(struct nodetool *tool)
 	return 0;
 }
 
+static int
+operation_set_caches(struct nodetool *tool)
+{
+	(void)nodetool_post(tool, "%s?key=%u&row=%u&counter=%u", tool->command->call,
+	    tool->words[0], tool->words[1], tool->words[2]);
+	return 0;
+}
+
 static const struct nodetool_option operation_compact_options[] = {
     {"-s", "--split-output", NULL, "Accepted; one SSTable is written"},
     {NULL, "--user-defined", NULL, "The arguments are files: not supported"},
@@ -401,6 +409,12 @@ const struct nodetool_command nodetool_operation_commands[] = {
     {"refresh", "Take over SSTables that were put into a table's directory",
 	"[--] <keyspace> <table>", 2, 2, NULL, operation_refresh, NULL},
     {"reloadssl", "Read the TLS files again", "", 0, 0, NULL, NULL, "reloadssl"},
+    {"setcachecapacity", "Change how large the caches may be, MiB",
+	"[--] <key-cache-capacity> <row-cache-capacity> <counter-cache-capacity>", 3, 3, NULL,
+	operation_set_caches, "cachecapacity"},
+    {"setcachekeystosave", "Change how many keys of each cache are saved; 0: none",
+	"[--] <key-cache-keys-to-save> <row-cache-keys-to-save> <counter-cache-keys-to-save>", 3, 3,
+	NULL, operation_set_caches, "cachekeystosave"},
     {"setcompactionthroughput", "Limit all compactions, MiB/s; 0: no limit", "[--] <value_in_mb>",
 	1, 1, NULL, operation_set_throughput, NULL},
     {"setconcurrency", "Change how many threads a stage has",

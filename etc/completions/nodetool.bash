@@ -9,10 +9,11 @@ _nodetool_commands='help clearsnapshot clientstats compact compactionhistory com
 	getinterdcstreamthroughput getlogginglevels getmaxhintwindow getseeds getsnapshotthrottle
 	getsstables getstreamthroughput gettimeout gettraceprobability gossipinfo info
 	invalidatecountercache invalidatekeycache invalidaterowcache listsnapshots netstats profileload
-	proxyhistograms refresh reloadssl ring setcompactionthroughput setconcurrency
-	setconcurrentcompactors setlogginglevel settimeout settraceprobability sjk snapshot status
-	statusautocompaction statusbackup statusbinary statusgossip statushandoff stop stopdaemon
-	tablehistograms tablestats toppartitions tpstats version'
+	proxyhistograms refresh reloadssl ring setcachecapacity setcachekeystosave
+	setcompactionthroughput setconcurrency setconcurrentcompactors setlogginglevel settimeout
+	settraceprobability sjk snapshot status statusautocompaction statusbackup statusbinary
+	statusgossip statushandoff stop stopdaemon tablehistograms tablestats toppartitions tpstats
+	version'
 
 _nodetool()
 {

@@ -39,7 +39,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_put(env, "/data/u/nb-1-big-Data.db", slice_of_string("x"));
 	fuzz_put(env, "/data/t/manifest.json", slice_of_string("x"));
 	fuzz_put(env, "/data/t/nb_txn_flush_1.log", slice_of(data, size));
-	rc = lifecycle_recover(env, "/data/t", &err);
+	rc = lifecycle_recover(env, (const char *const[]){"/data/t"}, 1, &err);
 	if (!files_exists(env->files, "/data/u/nb-1-big-Data.db") ||
 	    !files_exists(env->files, "/data/t/manifest.json"))
 		abort();
