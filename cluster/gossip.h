@@ -175,6 +175,16 @@ struct gossip_row {
 /* Every endpoint by address. `each` runs without locks and must not be slow. Any thread. */
 void gossip_each(struct gossip *gossip, void (*each)(void *context, const struct gossip_row *row),
     void *context);
+/* Where the columns of a row of system_views.gossip_info go: its key (an address and a port), numbers and texts. */
+struct gossip_columns {
+	void (*key)(void *context, const struct endpoint *endpoint);
+	void (*number)(void *context, const char *column, int32_t value);
+	void (*text)(void *context, const char *column, struct slice value);
+	void *context;
+};
+/* Names as Cassandra's GossipInfoTable has them: "rack", "rack_version", ...; of TOKENS the version alone. What is not
+ * there is passed over. */
+void gossip_row_columns(const struct gossip_row *row, const struct gossip_columns *to);
 /* As `nodetool gossipinfo` prints it. Appends. Any thread. */
 void gossip_info(struct gossip *gossip, bool with_port, struct buffer *out);
 

@@ -2,6 +2,7 @@
 /*
  * What operators do to nodes that cannot speak for themselves any more, and what they look at.
  */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include "base/alloc.h"
@@ -12,6 +13,7 @@ enum {
 	ASSASSINATE_HEARTBEAT = 9999, /* of a node that nobody knows */
 	ASSASSINATE_AHEAD_S = 60,
 	ASSASSINATE_ROUNDS = 4, /* for others to hear of it */
+	GOSSIP_COLUMN_MAX = 64, /* longer than any state's name and "_version" */
 };
 
 /* ---- Writing in another node's name ---- */
@@ -318,6 +320,33 @@ gossip_each(
 		free(copies[i].values);
 	}
 	free(copies);
+}
+
+void
+gossip_row_columns(const struct gossip_row *row, const struct gossip_columns *to)
+{
+	char text[ENDPOINT_TEXT_SIZE];
+
+	to->key(to->context, &row->peer->endpoint);
+	/* Cassandra looks the name up; an address is its own name where nobody may wait for a resolver. */
+	to->text(to->context, "hostname",
+	    slice_of_string(endpoint_format_address(&row->peer->endpoint, text)));
+	to->number(to->context, "generation", row->generation);
+	to->number(to->context, "heartbeat", row->heartbeat);
+	for (int state = 0; state < STATE_COUNT; state++) {
+		const char *name = application_state_name((enum application_state)state);
+		char column[GOSSIP_COLUMN_MAX];
+		size_t length = strlen(name);
+
+		if (row->states[state].value.data == NULL)
+			continue;
+		for (size_t i = 0; i <= length; i++)
+			column[i] = (char)tolower((unsigned char)name[i]);
+		if (state != STATE_TOKENS)
+			to->text(to->context, column, row->states[state].value);
+		memcpy(column + length, "_version", sizeof("_version"));
+		to->number(to->context, column, row->states[state].version);
+	}
 }
 
 struct gossip_info {

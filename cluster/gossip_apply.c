@@ -107,6 +107,10 @@ gossip_echo_finish(struct gossip_echo *echo)
 			gossip_list_locked(gossip, endpoint, GOSSIP_LIVE);
 			gossip_slot_locked(gossip, endpoint->peer)->refused_ns = 0;
 			endpoint->updated_ns = gossip_now_ns(gossip);
+			/* Who is live has a window: without one nobody is ever convicted. */
+			if (failure_detector_last(gossip->detector, endpoint->peer) == 0)
+				failure_detector_report(gossip->detector, endpoint->peer,
+				    endpoint->updated_ns);
 			gossip_event_locked(gossip, GOSSIP_EVENT_ALIVE, endpoint->peer, 0);
 		}
 	}

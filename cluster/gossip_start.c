@@ -75,8 +75,8 @@ gossip_add_saved(struct gossip *gossip, struct peer *peer, const struct uuid *ho
 void
 gossip_shadow_round(struct gossip *gossip, struct gossip_wait *wait)
 {
-	gossip_shadow_fini(gossip);
 	lock_take(&gossip->lock);
+	gossip_shadow_fini(gossip);
 	wait->gossip = gossip;
 	gossip->shadow.wait = wait;
 	gossip->shadow.is_active = true;

@@ -313,6 +313,60 @@ START_TEST(test_gossipinfo_reads_as_cassandras)
 }
 END_TEST
 
+static void
+put_key(void *context, const struct endpoint *endpoint)
+{
+	char text[ENDPOINT_TEXT_SIZE];
+
+	buffer_printf(context, "%s\n", endpoint_format(endpoint, text));
+}
+
+static void
+put_number(void *context, const char *column, int32_t value)
+{
+	/* What differs from run to run of time is not compared. */
+	buffer_printf(context, "%s=%" PRId32 "\n", column,
+	    strcmp(column, "generation") == 0 || strcmp(column, "heartbeat") == 0 ? value > 0
+										  : value);
+}
+
+static void
+put_text(void *context, const char *column, struct slice value)
+{
+	buffer_printf(context, "%s=%.*s\n", column, (int)value.size, (const char *)value.data);
+}
+
+static void
+put_row(void *context, const struct gossip_row *row)
+{
+	const struct gossip_columns to = {put_key, put_number, put_text, context};
+
+	ck_assert(row->is_alive && row->is_local);
+	gossip_row_columns(row, &to);
+}
+
+START_TEST(test_gossip_info_has_the_columns_of_cassandras_table)
+{
+	struct buffer out;
+
+	make(1, 1, NULL);
+	world_start(world, 0);
+	world_run(world, 3 * WORLD_S);
+	buffer_init(&out);
+	gossip_each(gossip_of(0), put_row, &out);
+	buffer_put_u8(&out, 0);
+	ck_assert_str_eq((char *)out.data,
+	    "10.0.0.0:7000\nhostname=10.0.0.0\ngeneration=1\nheartbeat=1\n"
+	    "status=NORMAL,0\nstatus_version=8\n"
+	    "schema=2207c2a9-f598-3971-986b-2926e09e239d\nschema_version=4\n"
+	    "dc=dc1\ndc_version=2\nrack=rack1\nrack_version=3\n"
+	    "host_id=01020304-0506-4007-8000-000000000000\nhost_id_version=1\n"
+	    "tokens_version=6\nrpc_ready=true\nrpc_ready_version=5\n"
+	    "status_with_port=NORMAL,0\nstatus_with_port_version=7\n");
+	buffer_fini(&out);
+}
+END_TEST
+
 /* ---- Lives ---- */
 
 START_TEST(test_generations_rise)
@@ -430,6 +484,20 @@ START_TEST(test_a_drained_node_is_dead_at_once)
 	set_value(2, STATE_STATUS_WITH_PORT, "NORMAL,2000");
 	world_run(world, 3 * WORLD_S);
 	ck_assert(gossiper_sees_alive(all, 0, 2));
+}
+END_TEST
+
+/* It came back by its status alone, and died before another heartbeat: it is convicted all the same. */
+START_TEST(test_who_is_live_can_always_be_convicted)
+{
+	make_ring(3, 1, NULL);
+	set_value(2, STATE_STATUS_WITH_PORT, "shutdown,true");
+	world_run(world, 100 * WORLD_MS);
+	ck_assert(!gossiper_sees_alive(all, 0, 2));
+	set_value(2, STATE_STATUS_WITH_PORT, "NORMAL,2000");
+	ck_assert(world_run_until(world, gossipers_agree, all, WORLD_MS, 100 * WORLD_MS));
+	world_crash(world, 2, WORLD_KILL);
+	ck_assert(agree_within(60 * WORLD_S));
 }
 END_TEST
 
@@ -731,6 +799,7 @@ add_cases(TCase *tcase)
 	tcase_add_test(tcase, test_states_that_do_not_fit_one_message_come_in_several);
 	tcase_add_test(tcase, test_states_that_are_set_together_are_seen_together);
 	tcase_add_test(tcase, test_gossipinfo_reads_as_cassandras);
+	tcase_add_test(tcase, test_gossip_info_has_the_columns_of_cassandras_table);
 	tcase_add_test(tcase, test_generations_rise);
 	tcase_add_test(tcase, test_a_restart_is_told_and_seen);
 	tcase_add_test(tcase, test_a_generation_of_next_year_is_not_believed);
@@ -738,6 +807,7 @@ add_cases(TCase *tcase)
 	tcase_add_test(tcase, test_a_refused_node_is_dead_sooner);
 	tcase_add_test(tcase, test_refusals_do_not_convict_a_node_that_others_hear);
 	tcase_add_test(tcase, test_a_drained_node_is_dead_at_once);
+	tcase_add_test(tcase, test_who_is_live_can_always_be_convicted);
 	tcase_add_test(tcase, test_who_stops_is_told_when_all_have_heard);
 	tcase_add_test(tcase, test_one_way_silence_is_bridged_by_others);
 	tcase_add_test(tcase, test_a_node_that_slept_convicts_nobody);
