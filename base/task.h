@@ -25,6 +25,7 @@ struct worker {
 	bool is_loop; /* a network loop that runs a stage's tasks in place */
 	void (*flush)(struct worker *worker);
 	void *batch;
+	void *links; /* ... and the queues to other nodes that got messages */
 	pthread_t thread; /* whose worker this is */
 	struct buffer scratch; /* for what is encoded and handed on within one call */
 };

@@ -184,6 +184,8 @@ message_unref(struct message *message)
 	assert(old > 0);
 	if (old != 1)
 		return;
+	if (message->on_free != NULL)
+		message->on_free(message);
 	message_payload_unref(message->payload);
 	free(message->forwards);
 	free(message);

@@ -137,7 +137,12 @@ struct message {
 	struct message_payload *payload; /* one reference; NULL: empty */
 	/* The peer that `from` is, where who made or read the message knows it; NULL: to be looked up. */
 	struct peer *peer;
-	void *owner; /* who has it for now: messaging, or the transport */
+	void *owner; /* messaging's */
+	/* The transport's, for what it read: told when the last reference goes. */
+	void (*on_free)(struct message *message);
+	void *transport;
+	size_t transport_bytes;
+	bool is_dropped; /* messaging's: it expired or found no room, its handler did not run */
 };
 
 static inline struct slice

@@ -309,6 +309,7 @@ messaging_drop(struct messaging *messaging, struct message *message)
 	messaging_add(messaging, message->verb,
 	    messaging_is_ours(messaging, message) ? MESSAGING_DROPPED_INTERNAL
 						  : MESSAGING_DROPPED_CROSS_NODE);
+	message->is_dropped = true;
 	message_unref(message);
 }
 

@@ -137,18 +137,7 @@
 	X(initial_range_tombstone_list_allocation_size) \
 	X(inter_dc_stream_throughput_outbound) \
 	X(inter_dc_tcp_nodelay) \
-	X(internode_application_receive_queue_capacity) \
-	X(internode_application_receive_queue_reserve_endpoint_capacity) \
-	X(internode_application_receive_queue_reserve_global_capacity) \
-	X(internode_application_send_queue_capacity) \
-	X(internode_application_send_queue_reserve_endpoint_capacity) \
-	X(internode_application_send_queue_reserve_global_capacity) \
-	X(internode_authenticator) \
-	X(internode_compression) \
 	X(internode_error_reporting_exclusions__subnets) \
-	X(internode_max_message_size) \
-	X(internode_socket_receive_buffer_size) \
-	X(internode_socket_send_buffer_size) \
 	X(internode_timeout) \
 	X(items_per_collection_fail_threshold) \
 	X(items_per_collection_warn_threshold) \
@@ -156,9 +145,6 @@
 	X(keyspace_count_warn_threshold) \
 	X(keyspaces_fail_threshold) \
 	X(keyspaces_warn_threshold) \
-	X(listen_interface) \
-	X(listen_interface_prefer_ipv6) \
-	X(listen_on_broadcast_address) \
 	X(local_read_size_fail_threshold) \
 	X(local_read_size_warn_threshold) \
 	X(local_system_data_file_directory) \
@@ -244,20 +230,11 @@
 	X(secondary_indexes_enabled) \
 	X(secondary_indexes_per_table_fail_threshold) \
 	X(secondary_indexes_per_table_warn_threshold) \
-	X(server_encryption_options__accepted_protocols) \
 	X(server_encryption_options__algorithm) \
-	X(server_encryption_options__cipher_suites) \
 	X(server_encryption_options__enabled) \
-	X(server_encryption_options__keystore) \
-	X(server_encryption_options__keystore_password) \
-	X(server_encryption_options__legacy_ssl_storage_port_enabled) \
-	X(server_encryption_options__optional) \
 	X(server_encryption_options__protocol) \
-	X(server_encryption_options__require_client_auth) \
-	X(server_encryption_options__require_endpoint_verification) \
 	X(server_encryption_options__ssl_context_factory__class_name) \
 	X(server_encryption_options__store_type) \
-	X(server_encryption_options__truststore) \
 	X(server_encryption_options__truststore_password) \
 	X(skip_paxos_repair_on_topology_change) \
 	X(skip_paxos_repair_on_topology_change_keyspaces) \

@@ -407,6 +407,12 @@
 	X(BOOL, server_encryption_options__require_endpoint_verification, "false", NULL) \
 	X(STRING, server_encryption_options__ssl_context_factory__class_name, \
 	    "org.apache.cassandra.security.DefaultSslContextFactory", NULL) \
+	X(STRING, server_encryption_options__ssl_context_factory__parameters__private_key, \
+	    NULL, NULL) \
+	X(STRING, server_encryption_options__ssl_context_factory__parameters__private_key_password, \
+	    NULL, NULL) \
+	X(STRING, server_encryption_options__ssl_context_factory__parameters__trusted_certificates, \
+	    NULL, NULL) \
 	X(STRING, server_encryption_options__store_type, "JKS", NULL) \
 	X(STRING, server_encryption_options__truststore, "conf/.truststore", NULL) \
 	X(STRING, server_encryption_options__truststore_password, NULL, NULL) \

@@ -148,10 +148,13 @@ config_check_support(const struct config *config, struct error *err)
 	    *config->commitlog_compression__class_name != '\0')
 		return config_refuse(err, "commitlog_compression",
 		    config->commitlog_compression__class_name, "left out");
-	if (config->server_encryption_options__internode_encryption != NULL &&
-	    strcmp(config->server_encryption_options__internode_encryption, "none") != 0)
-		return config_refuse(err, "server_encryption_options.internode_encryption",
-		    config->server_encryption_options__internode_encryption, "none");
+	if (config->server_encryption_options__legacy_ssl_storage_port_enabled)
+		return config_refuse(err,
+		    "server_encryption_options.legacy_ssl_storage_port_enabled", "true", "false");
+	if (config->internode_authenticator != NULL && *config->internode_authenticator != '\0' &&
+	    strstr(config->internode_authenticator, "AllowAllInternodeAuthenticator") == NULL)
+		return config_refuse(err, "internode_authenticator",
+		    config->internode_authenticator, "AllowAllInternodeAuthenticator");
 	if (config->initial_token != NULL && *config->initial_token != '\0')
 		return config_refuse(err, "initial_token", config->initial_token, "left out");
 	for (size_t i = 0; i < config->seed_list.count && !is_own; i++)

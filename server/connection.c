@@ -649,7 +649,8 @@ connection_choose_tls(struct connection *connection)
 		return true;
 	context = network_tls_context(network);
 	if (context != NULL)
-		connection->tls = tls_session_new(context, connection->fd);
+		connection->tls =
+		    tls_session_accept(context, connection->fd, connection->client.address);
 	tls_context_unref(context);
 	if (connection->tls == NULL) {
 		connection_close(connection);

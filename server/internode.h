@@ -96,4 +96,12 @@ typedef void (*internode_inbound_fn)(void *argument, const struct internode_inbo
 /* One for each peer that ever connected. */
 void internode_each_inbound(struct internode *internode, internode_inbound_fn each, void *argument);
 
+/* ---- For the loops (server/loop.c), on their threads ---- */
+
+struct loop;
+/* What this turn received goes to messaging_receive(). */
+void internode_turn(struct loop *loop);
+/* Links that got messages during a worker's run are told; those of the loop `here` (NULL: none) write at once. */
+void internode_flush_worker(struct worker *worker, struct loop *here);
+
 #endif

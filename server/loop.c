@@ -12,6 +12,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "server/connection.h"
+#include "server/internode.h"
 #include "server/network_internal.h"
 #include "server/ranks.h"
 
@@ -147,12 +148,13 @@ loop_give(struct loop *loop, struct request *first, struct request *last)
 	loop_wake(loop);
 }
 
-/* The flush hook of a stage's worker: its run is over, the answers go home. */
-static void
+void
 loop_flush_worker(struct worker *worker)
 {
 	struct request *request = worker->batch;
 
+	/* Messages first: others wait for their answers. */
+	internode_flush_worker(worker, NULL);
 	worker->batch = NULL;
 	/* Newest first, as it was collected; runs of one loop are given together. */
 	while (request != NULL) {
@@ -586,6 +588,31 @@ loop_housekeeping(struct loop *loop)
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
 
+/*
+ * While the network stops a loop without clients lives on until none of the others has any: requests of theirs may need
+ * other nodes, whose connections live here.
+ */
+static bool
+loop_is_over(struct loop *loop)
+{
+	return loop->is_drained && atomic_load(&loop->network->undrained) == 0;
+}
+
+static void
+loop_note_drained(struct loop *loop)
+{
+	struct network *network = loop->network;
+
+	if (loop->is_drained || !loop->is_stopping || loop->connections != NULL ||
+	    loop->closed != NULL)
+		return;
+	loop->is_drained = true;
+	if (atomic_fetch_sub(&network->undrained, 1) != 1)
+		return;
+	for (uint32_t i = 0; i < network->loop_count; i++)
+		loop_wake(&network->loops[i]);
+}
+
 /* Sleep until something happens, unless it has already. */
 static void
 loop_wait(struct loop *loop)
@@ -593,7 +620,8 @@ loop_wait(struct loop *loop)
 	bool has_work;
 
 	atomic_store(&loop->state, LOOP_ASLEEP); /* seq_cst: see loop_wake() */
-	has_work = atomic_load(&loop->done) != NULL || atomic_load(&loop->has_messages);
+	has_work = atomic_load(&loop->done) != NULL || atomic_load(&loop->has_messages) ||
+	    loop_is_over(loop);
 	loop->is_now_known = false;
 	event_base_loop(loop->base, EVLOOP_ONCE | (has_work ? EVLOOP_NONBLOCK : 0));
 	atomic_store_explicit(&loop->state, LOOP_AWAKE, memory_order_relaxed);
@@ -609,16 +637,22 @@ loop_main(void *argument)
 	loop->worker.thread = pthread_self();
 	log_thread_name("Native-Transport-%u", loop->index + 1);
 	loop->now_ns = env_monotonic_ns(node->env);
-	while (!loop->is_stopping || loop->connections != NULL || loop->closed != NULL) {
+	while (!loop_is_over(loop)) {
 		loop_wait(loop);
 		loop_run_messages(loop);
+		if (loop->internode != NULL)
+			internode_turn(loop);
 		loop_dispatch(loop);
 		/* What was answered while we ran it, and what came back meanwhile: no sleep in
-		 * between, no wake needed. */
-		while (loop_collect(loop))
+		 * between, no wake needed. What a link gives up answers requests too. */
+		internode_flush_worker(&loop->worker, loop);
+		while (loop_collect(loop)) {
 			loop_flush(loop);
+			internode_flush_worker(&loop->worker, loop);
+		}
 		loop_flush(loop);
 		loop_housekeeping(loop);
+		loop_note_drained(loop);
 	}
 	return NULL;
 }

@@ -31,6 +31,7 @@
 #include "server/stage.h"
 
 struct connection;
+struct internode_loop;
 struct loop;
 struct network;
 
@@ -86,7 +87,9 @@ struct loop {
 	uint64_t idle_checked_ns;
 	uint64_t drain_deadline_ns; /* while draining */
 	bool is_draining, is_stopping;
+	bool is_drained; /* stopping, and no client is left */
 	bool is_ticking;
+	struct internode_loop *internode; /* borrowed; NULL: no other nodes */
 };
 
 /* 0, or ERROR_IO. After success loop_start() or loop_free(). */
@@ -99,6 +102,9 @@ void loop_fini(struct loop *loop);
 void loop_post(struct loop *loop, struct loop_message *message);
 /* Give back a chain of finished requests (linked by next_done, oldest first). Any thread. */
 void loop_give(struct loop *loop, struct request *first, struct request *last);
+
+/* worker->flush of a stage's thread: answers and messages that its run collected go to their loops. */
+void loop_flush_worker(struct worker *worker);
 
 /* ---- on the loop's thread -------------------------------------------------------------------- */
 

@@ -107,10 +107,12 @@ int
 network_reload_tls(struct network *network, struct error *err)
 {
 	struct tls_context *context, *old;
+	struct tls_options options;
 
 	if (network->tls_mode == NETWORK_TLS_OFF)
 		return 0;
-	if (tls_context_new(network->node->config, &context, err) != 0)
+	tls_client_options(network->node->config, &options);
+	if (tls_context_new(&options, &context, err) != 0)
 		return -1;
 	lock_take(&network->lock);
 	old = network->tls;
@@ -371,17 +373,34 @@ network_listen(struct network *network, struct error *err)
 	return 0;
 }
 
-int
-network_start(struct network *network, struct error *err)
+void
+network_on_each_loop(
+    struct network *network, void (*run)(struct network *network, struct loop *loop))
 {
-	if (network_reload_tls(network, err) != 0)
-		return -1;
+	for (uint32_t i = 0; i < network->loop_count; i++)
+		network_on_loop(network, &network->loops[i], 0, run);
+}
+
+int
+network_start_loops(struct network *network, struct error *err)
+{
+	if (network->has_loops)
+		return 0;
 	for (uint32_t i = 0; i < network->loop_count; i++)
 		if (loop_init(&network->loops[i], network, i, err) != 0)
 			return -1;
 	for (uint32_t i = 0; i < network->loop_count; i++)
 		if (loop_start(&network->loops[i], err) != 0)
 			return -1;
+	network->has_loops = true;
+	return 0;
+}
+
+int
+network_start(struct network *network, struct error *err)
+{
+	if (network_reload_tls(network, err) != 0 || network_start_loops(network, err) != 0)
+		return -1;
 	if (!network->node->config->start_native_transport) {
 		log_info("Not starting native transport as requested; start it with nodetool "
 			 "enablebinary");
@@ -438,6 +457,9 @@ network_stop(struct network *network, uint32_t timeout_ms)
 		return;
 	}
 	network_unlisten(network);
+	for (uint32_t i = 0; i < network->loop_count; i++)
+		if (network->loops[i].is_started)
+			atomic_fetch_add(&network->undrained, 1);
 	for (uint32_t i = 0; i < network->loop_count; i++)
 		if (network->loops[i].is_started)
 			network_on_loop(network, &network->loops[i], deadline, network_stop_here);

@@ -32,7 +32,9 @@ struct network_client {
 
 /* Make loops and limits; does not listen. node outlives it. */
 struct network *network_new(struct node *node);
-/* Listen on rpc_address:native_transport_port and start the loops. ERROR_IO, ERROR_CONFIG. */
+/* Start the loops, without listening: what else lives on them can begin before there are clients. ERROR_IO. */
+int network_start_loops(struct network *network, struct error *err);
+/* Listen on rpc_address:native_transport_port, and start the loops where they do not run. ERROR_IO, ERROR_CONFIG. */
 int network_start(struct network *network, struct error *err);
 /* Stop accepting and reading, let what is in flight finish (at most timeout_ms), close everybody, join
  * the threads. Idempotent. */

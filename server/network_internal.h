@@ -35,6 +35,7 @@ struct network {
 
 	/* One start, stop, enable or disable at a time; held while loops are waited for. */
 	struct lock control;
+	bool has_loops; /* they were started */
 	int listen_fd; /* loop 0's while it listens */
 	struct event *accept_event; /* on loop 0 */
 	atomic_bool is_stopped;
@@ -43,6 +44,7 @@ struct network {
 	struct lock lock;
 	struct tls_context *tls;
 
+	atomic_uint undrained; /* loops with clients, while stopping: all live until none has any */
 	atomic_bool is_listening;
 	_Atomic uint16_t port; /* of the last listen */
 	enum network_tls tls_mode;
@@ -50,5 +52,9 @@ struct network {
 
 /* A reference to the TLS context of now. */
 struct tls_context *network_tls_context(struct network *network);
+
+/* Run something on each loop's thread, one after the other, and wait for it. */
+void network_on_each_loop(
+    struct network *network, void (*run)(struct network *network, struct loop *loop));
 
 #endif

@@ -61,6 +61,7 @@ static const struct {
     [NODE_STAGE_SECONDARY_INDEX] = {"SecondaryIndexManagement", NODE_SIZE_ONE, 0},
     [NODE_STAGE_SAMPLER] = {"Sampler", NODE_SIZE_ONE, 0},
     [NODE_STAGE_VIEW_BUILD] = {"ViewBuildExecutor", NODE_SIZE_ONE, 0},
+    [NODE_STAGE_STREAM] = {"StreamStage", NODE_SIZE_CORES, 0},
 };
 
 static const struct {

@@ -23,6 +23,7 @@ struct env;
 struct store;
 struct coordinator;
 struct executor;
+struct internode;
 struct admin;
 
 /* In the order in which nodetool tpstats lists them. */
@@ -54,6 +55,7 @@ enum node_stage {
 	NODE_STAGE_SECONDARY_INDEX,
 	NODE_STAGE_SAMPLER,
 	NODE_STAGE_VIEW_BUILD,
+	NODE_STAGE_STREAM,
 	NODE_STAGE_COUNT,
 };
 
@@ -84,6 +86,7 @@ struct node {
 	struct coordinator *coordinator;
 	struct executor *executor;
 	struct network *network;
+	struct internode *internode; /* NULL: a node without others */
 	struct admin *admin;
 
 	uint64_t started_ms; /* wall clock; "Generation No" is in seconds */

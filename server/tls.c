@@ -16,16 +16,65 @@
 struct tls_context {
 	atomic_int refs; /* one of the network, one of each session */
 	SSL_CTX *ssl; /* owned */
+	bool verifies_endpoints;
 };
 
 struct tls_session {
 	struct tls_context *context; /* shared */
 	SSL *ssl; /* owned */
 	bool wants_write;
+	char reason[160]; /* of the last failure */
 };
 
+void
+tls_client_options(const struct config *config, struct tls_options *out)
+{
+	*out = (struct tls_options){
+	    .section = "client_encryption_options",
+	    .keystore = config->client_encryption_options__keystore,
+	    .keystore_password = config->client_encryption_options__keystore_password,
+	    .truststore = config->client_encryption_options__truststore,
+	    .private_key =
+		config->client_encryption_options__ssl_context_factory__parameters__private_key,
+	    .private_key_password =
+		config
+		    ->client_encryption_options__ssl_context_factory__parameters__private_key_password,
+	    .trusted_certificates =
+		config
+		    ->client_encryption_options__ssl_context_factory__parameters__trusted_certificates,
+	    .require_client_auth = config->client_encryption_options__require_client_auth,
+	    .cipher_suites = &config->client_encryption_options__cipher_suites,
+	    .accepted_protocols = &config->client_encryption_options__accepted_protocols,
+	};
+}
+
+void
+tls_internode_options(const struct config *config, struct tls_options *out)
+{
+	*out = (struct tls_options){
+	    .section = "server_encryption_options",
+	    .keystore = config->server_encryption_options__keystore,
+	    .keystore_password = config->server_encryption_options__keystore_password,
+	    .truststore = config->server_encryption_options__truststore,
+	    .private_key =
+		config->server_encryption_options__ssl_context_factory__parameters__private_key,
+	    .private_key_password =
+		config
+		    ->server_encryption_options__ssl_context_factory__parameters__private_key_password,
+	    .trusted_certificates =
+		config
+		    ->server_encryption_options__ssl_context_factory__parameters__trusted_certificates,
+	    .require_client_auth = config->server_encryption_options__require_client_auth,
+	    .connects = true,
+	    .require_endpoint_verification =
+		config->server_encryption_options__require_endpoint_verification,
+	    .cipher_suites = &config->server_encryption_options__cipher_suites,
+	    .accepted_protocols = &config->server_encryption_options__accepted_protocols,
+	};
+}
+
 static int
-tls_error(struct error *err, const char *key, const char *file)
+tls_error(struct error *err, const struct tls_options *options, const char *key, const char *file)
 {
 	unsigned long code = ERR_peek_last_error();
 	char text[160] = "no detail";
@@ -34,9 +83,9 @@ tls_error(struct error *err, const char *key, const char *file)
 		ERR_error_string_n(code, text, sizeof(text));
 	ERR_clear_error();
 	return error_set(err, ERROR_CONFIG,
-	    "client_encryption_options.%s: %s: %s. A PEM file is needed (a Java keystore can be "
+	    "%s.%s: %s: %s. A PEM file is needed (a Java keystore can be "
 	    "converted with keytool -importkeystore -deststoretype pkcs12 and openssl pkcs12)",
-	    key, file, text);
+	    options->section, key, file, text);
 }
 
 static int
@@ -55,16 +104,18 @@ tls_password(char *out, int size, int is_writing, void *argument)
 
 /* private_key of PEMBasedSslContextFactory: key and certificate chain in one text. */
 static int
-tls_use_text(SSL_CTX *ssl, const char *text, const char *password, struct error *err)
+tls_use_text(SSL_CTX *ssl, const struct tls_options *options, struct error *err)
 {
+	const char *text = options->private_key;
 	BIO *bio = BIO_new_mem_buf(text, -1);
 	EVP_PKEY *key;
 	X509 *certificate;
 	int rc = -1, count = 0;
 
-	key = PEM_read_bio_PrivateKey(bio, NULL, tls_password, (void *)password);
+	key =
+	    PEM_read_bio_PrivateKey(bio, NULL, tls_password, (void *)options->private_key_password);
 	if (key == NULL || SSL_CTX_use_PrivateKey(ssl, key) != 1) {
-		tls_error(err, "ssl_context_factory.parameters.private_key", "key");
+		tls_error(err, options, "ssl_context_factory.parameters.private_key", "key");
 		goto done;
 	}
 	BIO_free(bio);
@@ -79,7 +130,8 @@ tls_use_text(SSL_CTX *ssl, const char *text, const char *password, struct error 
 	}
 	ERR_clear_error(); /* the end of the text is an error to OpenSSL */
 	if (count == 0) {
-		tls_error(err, "ssl_context_factory.parameters.private_key", "no certificate");
+		tls_error(
+		    err, options, "ssl_context_factory.parameters.private_key", "no certificate");
 		goto done;
 	}
 	rc = 0;
@@ -90,9 +142,9 @@ done:
 }
 
 static int
-tls_trust_text(SSL_CTX *ssl, const char *text, struct error *err)
+tls_trust_text(SSL_CTX *ssl, const struct tls_options *options, struct error *err)
 {
-	BIO *bio = BIO_new_mem_buf(text, -1);
+	BIO *bio = BIO_new_mem_buf(options->trusted_certificates, -1);
 	X509_STORE *store = SSL_CTX_get_cert_store(ssl);
 	X509 *certificate;
 	int count = 0;
@@ -106,62 +158,62 @@ tls_trust_text(SSL_CTX *ssl, const char *text, struct error *err)
 	ERR_clear_error();
 	BIO_free(bio);
 	if (count == 0)
-		return tls_error(
-		    err, "ssl_context_factory.parameters.trusted_certificates", "no certificate");
+		return tls_error(err, options,
+		    "ssl_context_factory.parameters.trusted_certificates", "no certificate");
 	return 0;
 }
 
 static int
-tls_load(SSL_CTX *ssl, const struct config *config, struct error *err)
+tls_load_trust(SSL_CTX *ssl, const struct tls_options *options, struct error *err)
 {
-	const char *key_text =
-	    config->client_encryption_options__ssl_context_factory__parameters__private_key;
-	const char *key_password =
-	    config
-		->client_encryption_options__ssl_context_factory__parameters__private_key_password;
-	const char *trust_text =
-	    config
-		->client_encryption_options__ssl_context_factory__parameters__trusted_certificates;
-	const char *keystore = config->client_encryption_options__keystore;
-	const char *truststore = config->client_encryption_options__truststore;
-	const char *client_auth = config->client_encryption_options__require_client_auth;
-	bool is_optional = client_auth != NULL && strcasecmp(client_auth, "optional") == 0;
-	bool is_required = client_auth != NULL && strcasecmp(client_auth, "true") == 0;
+	const char *truststore = options->truststore;
 
-	if (key_text != NULL) {
-		if (tls_use_text(ssl, key_text, key_password, err) != 0)
+	if (options->trusted_certificates != NULL)
+		return tls_trust_text(ssl, options, err);
+	if (truststore == NULL || SSL_CTX_load_verify_locations(ssl, truststore, NULL) != 1)
+		return tls_error(
+		    err, options, "truststore", truststore == NULL ? "null" : truststore);
+	SSL_CTX_set_client_CA_list(ssl, SSL_load_client_CA_file(truststore));
+	return 0;
+}
+
+static int
+tls_load(SSL_CTX *ssl, const struct tls_options *options, struct error *err)
+{
+	const char *keystore = options->keystore, *client_auth = options->require_client_auth;
+	bool is_optional = client_auth != NULL && strcasecmp(client_auth, "optional") == 0;
+	bool is_required = client_auth != NULL &&
+	    (strcasecmp(client_auth, "true") == 0 || strcasecmp(client_auth, "required") == 0);
+
+	if (options->private_key != NULL) {
+		if (tls_use_text(ssl, options, err) != 0)
 			return -1;
 	} else {
 		SSL_CTX_set_default_passwd_cb(ssl, tls_password);
-		SSL_CTX_set_default_passwd_cb_userdata(
-		    ssl, config->client_encryption_options__keystore_password);
+		SSL_CTX_set_default_passwd_cb_userdata(ssl, (void *)options->keystore_password);
 		if (keystore == NULL || SSL_CTX_use_certificate_chain_file(ssl, keystore) != 1 ||
 		    SSL_CTX_use_PrivateKey_file(ssl, keystore, SSL_FILETYPE_PEM) != 1)
-			return tls_error(err, "keystore", keystore == NULL ? "null" : keystore);
+			return tls_error(
+			    err, options, "keystore", keystore == NULL ? "null" : keystore);
+		SSL_CTX_set_default_passwd_cb_userdata(ssl, NULL);
 	}
 	if (SSL_CTX_check_private_key(ssl) != 1)
-		return tls_error(err, "keystore", "key and certificate do not belong together");
-	if (!is_required && !is_optional)
-		return 0;
-	if (trust_text != NULL) {
-		if (tls_trust_text(ssl, trust_text, err) != 0)
-			return -1;
-	} else {
-		if (truststore == NULL || SSL_CTX_load_verify_locations(ssl, truststore, NULL) != 1)
-			return tls_error(
-			    err, "truststore", truststore == NULL ? "null" : truststore);
-		SSL_CTX_set_client_CA_list(ssl, SSL_load_client_CA_file(truststore));
-	}
-	SSL_CTX_set_verify(
-	    ssl, SSL_VERIFY_PEER | (is_required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
+		return tls_error(
+		    err, options, "keystore", "key and certificate do not belong together");
+	if ((is_required || is_optional || options->connects) &&
+	    tls_load_trust(ssl, options, err) != 0)
+		return -1;
+	if (is_required || is_optional)
+		SSL_CTX_set_verify(ssl,
+		    SSL_VERIFY_PEER | (is_required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
 	return 0;
 }
 
 /* cipher_suites are Java's names (TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256); OpenSSL knows both lists. */
 static int
-tls_set_ciphers(SSL_CTX *ssl, const struct config *config, struct error *err)
+tls_set_ciphers(SSL_CTX *ssl, const struct tls_options *options, struct error *err)
 {
-	const struct config_list *suites = &config->client_encryption_options__cipher_suites;
+	const struct config_list *suites = options->cipher_suites;
 	struct buffer list;
 	int rc = 0;
 
@@ -177,15 +229,15 @@ tls_set_ciphers(SSL_CTX *ssl, const struct config *config, struct error *err)
 	}
 	buffer_put_u8(&list, 0);
 	if (list.is_failed || SSL_CTX_set_cipher_list(ssl, (const char *)list.data) != 1)
-		rc = tls_error(err, "cipher_suites", "no suite of the list is known");
+		rc = tls_error(err, options, "cipher_suites", "no suite of the list is known");
 	buffer_fini(&list);
 	return rc;
 }
 
 static int
-tls_set_protocols(SSL_CTX *ssl, const struct config *config, struct error *err)
+tls_set_protocols(SSL_CTX *ssl, const struct tls_options *options, struct error *err)
 {
-	const struct config_list *accepted = &config->client_encryption_options__accepted_protocols;
+	const struct config_list *accepted = options->accepted_protocols;
 	int min = TLS1_2_VERSION, max = 0;
 
 	if (accepted->count > 0)
@@ -197,9 +249,9 @@ tls_set_protocols(SSL_CTX *ssl, const struct config *config, struct error *err)
 
 		if (version == 0)
 			return error_set(err, ERROR_CONFIG,
-			    "client_encryption_options.accepted_protocols: '%s' is not supported; "
+			    "%s.accepted_protocols: '%s' is not supported; "
 			    "TLSv1.2 and TLSv1.3 are",
-			    accepted->items[i]);
+			    options->section, accepted->items[i]);
 		if (min == 0 || version < min)
 			min = version;
 		if (version > max)
@@ -212,12 +264,13 @@ tls_set_protocols(SSL_CTX *ssl, const struct config *config, struct error *err)
 }
 
 int
-tls_context_new(const struct config *config, struct tls_context **out, struct error *err)
+tls_context_new(const struct tls_options *options, struct tls_context **out, struct error *err)
 {
 	struct tls_context *context = xzalloc(sizeof(*context));
 
 	atomic_init(&context->refs, 1);
-	context->ssl = SSL_CTX_new(TLS_server_method());
+	context->verifies_endpoints = options->require_endpoint_verification;
+	context->ssl = SSL_CTX_new(options->connects ? TLS_method() : TLS_server_method());
 	if (context->ssl == NULL) {
 		free(context);
 		return error_set(err, ERROR_NO_MEMORY, "TLS: no context");
@@ -228,9 +281,9 @@ tls_context_new(const struct config *config, struct tls_context **out, struct er
 	SSL_CTX_set_options(
 	    context->ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
 	SSL_CTX_set_session_id_context(context->ssl, (const unsigned char *)"helenus", 7);
-	if (tls_load(context->ssl, config, err) != 0 ||
-	    tls_set_ciphers(context->ssl, config, err) != 0 ||
-	    tls_set_protocols(context->ssl, config, err) != 0) {
+	if (tls_load(context->ssl, options, err) != 0 ||
+	    tls_set_ciphers(context->ssl, options, err) != 0 ||
+	    tls_set_protocols(context->ssl, options, err) != 0) {
 		tls_context_unref(context);
 		return -1;
 	}
@@ -256,19 +309,42 @@ tls_context_unref(struct tls_context *context)
 	free(context);
 }
 
-struct tls_session *
-tls_session_new(struct tls_context *context, int fd)
+static struct tls_session *
+tls_session_new(struct tls_context *context, int fd, const char *address)
 {
 	struct tls_session *session = xzalloc(sizeof(*session));
 
 	session->ssl = SSL_new(context->ssl);
-	if (session->ssl == NULL || SSL_set_fd(session->ssl, fd) != 1) {
+	if (session->ssl == NULL || SSL_set_fd(session->ssl, fd) != 1 ||
+	    (context->verifies_endpoints &&
+		X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session->ssl), address) != 1)) {
 		SSL_free(session->ssl);
 		free(session);
 		return NULL;
 	}
-	SSL_set_accept_state(session->ssl);
 	session->context = tls_context_ref(context);
+	return session;
+}
+
+struct tls_session *
+tls_session_accept(struct tls_context *context, int fd, const char *address)
+{
+	struct tls_session *session = tls_session_new(context, fd, address);
+
+	if (session != NULL)
+		SSL_set_accept_state(session->ssl);
+	return session;
+}
+
+struct tls_session *
+tls_session_connect(struct tls_context *context, int fd, const char *address)
+{
+	struct tls_session *session = tls_session_new(context, fd, address);
+
+	if (session != NULL) {
+		SSL_set_verify(session->ssl, SSL_VERIFY_PEER, NULL);
+		SSL_set_connect_state(session->ssl);
+	}
 	return session;
 }
 
@@ -291,6 +367,8 @@ tls_result(struct tls_session *session, int rc)
 	int saved = errno;
 	int reason = SSL_get_error(session->ssl, rc);
 
+	if (reason == SSL_ERROR_SSL)
+		ERR_error_string_n(ERR_peek_last_error(), session->reason, sizeof(session->reason));
 	ERR_clear_error();
 	session->wants_write = reason == SSL_ERROR_WANT_WRITE;
 	switch (reason) {
@@ -342,6 +420,12 @@ tls_write(struct tls_session *session, const void *data, size_t size)
 	if (rc == 0)
 		errno = EPIPE;
 	return -1;
+}
+
+const char *
+tls_reason(const struct tls_session *session)
+{
+	return session->reason;
 }
 
 bool

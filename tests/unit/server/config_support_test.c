@@ -29,7 +29,8 @@ static const char *const refused[] = {
     "audit_logging_options.enabled=true",
     "transparent_data_encryption_options.enabled=true",
     "cdc_enabled=true",
-    "server_encryption_options.internode_encryption=all",
+    "server_encryption_options.legacy_ssl_storage_port_enabled=true",
+    "internode_authenticator=MutualTlsInternodeAuthenticator",
     "data_file_directories=[/tmp/a, /tmp/b]",
     "disk_failure_policy=die",
     "commit_failure_policy=ignore",
@@ -52,8 +53,8 @@ END_TEST
 static const char *const taken[] = {
     NULL, "authenticator=AllowAllAuthenticator",
     "authenticator=org.apache.cassandra.auth.AllowAllAuthenticator",
-    "server_encryption_options.internode_encryption=none", "disk_failure_policy=ignore",
-    "seeds=127.0.0.1:7000", "seeds=10.1.2.3,127.0.0.1",
+    "server_encryption_options.internode_encryption=all", "internode_compression=all",
+    "disk_failure_policy=ignore", "seeds=127.0.0.1:7000", "seeds=10.1.2.3,127.0.0.1",
     "phi_convict_threshold=12", /* no effect: a warning */
 };
 
