@@ -46,7 +46,15 @@ enum error_code {
 	ERROR_UNPREPARED,
 };
 
-enum { ERROR_TEXT_MAX = 640, ERROR_NAME_MAX = 64 };
+enum { ERROR_TEXT_MAX = 640, ERROR_NAME_MAX = 64, ERROR_REPLICAS_MAX = 8 };
+
+/* A replica that failed, and why (Cassandra's RequestFailureReason). */
+struct error_replica {
+	uint8_t address[16]; /* network order */
+	uint8_t address_size; /* 4 or 16 */
+	uint16_t port;
+	uint16_t reason;
+};
 
 struct error {
 	enum error_code code;
@@ -60,7 +68,9 @@ struct error {
 	int32_t received; /* *_TIMEOUT, *_FAILURE: answers that came; UNAVAILABLE: alive */
 	int32_t required; /* block-for; UNAVAILABLE: required */
 	int32_t failures; /* *_FAILURE: replicas that failed */
-	uint16_t reason; /* *_FAILURE: reason code of the local replica */
+	uint16_t reason; /* *_FAILURE: reason code, where `replicas` does not name who failed */
+	uint16_t replica_count; /* *_FAILURE: the first of those that failed */
+	struct error_replica replicas[ERROR_REPLICAS_MAX];
 	bool data_present; /* READ_* */
 	const char *write_type; /* WRITE_*: static string such as "SIMPLE" */
 	int32_t contentions; /* WRITE_TIMEOUT of type CAS */

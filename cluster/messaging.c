@@ -58,6 +58,7 @@ struct messaging {
 	struct peers *peers; /* borrowed */
 	struct peer *local; /* borrowed */
 	_Atomic uint64_t next_id;
+	_Atomic bool is_closed; /* messaging_free() has begun */
 	struct messaging_handler handlers[VERB_COUNT]; /* constant after the start */
 	struct messaging_shard shards[MESSAGING_SHARDS];
 	/* Relaxed: counts, no more. */
@@ -280,6 +281,8 @@ messaging_free(struct messaging *messaging)
 {
 	if (messaging == NULL)
 		return;
+	/* Who is told that his request failed may try another node. */
+	atomic_store(&messaging->is_closed, true);
 	for (int i = 0; i < MESSAGING_SHARDS; i++)
 		messaging_shard_fini(&messaging->shards[i]);
 	free(messaging);
@@ -469,6 +472,10 @@ static void
 messaging_dispatch(struct messaging *messaging, struct peer *to, struct message *message,
     uint64_t now_ns, struct worker *worker)
 {
+	if (atomic_load_explicit(&messaging->is_closed, memory_order_relaxed)) {
+		message_unref(message);
+		return;
+	}
 	messaging_add(messaging, message->verb, MESSAGING_SENT);
 	if (to->is_local)
 		messaging_send_here(messaging, message, now_ns, worker);
@@ -510,6 +517,11 @@ messaging_request(struct messaging *messaging, struct peer *to, struct message *
 	callback->sent_ns = now;
 	callback->id = message->id;
 	callback->verb = message->verb;
+	if (atomic_load_explicit(&messaging->is_closed, memory_order_relaxed)) {
+		message_unref(message);
+		callback->on_answer(callback, NULL, FAILURE_TIMEOUT, worker);
+		return;
+	}
 	messaging_insert(messaging, callback, now, message->expires_ns);
 	messaging_dispatch(messaging, to, message, now, worker);
 }
@@ -525,6 +537,10 @@ messaging_expect(struct messaging *messaging, struct peer *from, enum verb verb,
 	callback->sent_ns = now;
 	callback->id = id;
 	callback->verb = (uint8_t)verb;
+	if (atomic_load_explicit(&messaging->is_closed, memory_order_relaxed)) {
+		callback->on_answer(callback, NULL, FAILURE_TIMEOUT, NULL);
+		return;
+	}
 	messaging_insert(messaging, callback, now, now + timeout_ns);
 }
 

@@ -15,7 +15,8 @@
 struct messaging;
 
 struct messaging *messaging_new(struct cluster_env *env, struct peers *peers);
-/* All callbacks that wait are failed (FAILURE_TIMEOUT). Nothing may be sent or received any more. */
+/* All callbacks that wait are failed (FAILURE_TIMEOUT), and so is at once what they request in turn. Nothing else may be
+ * sent or received any more. */
 void messaging_free(struct messaging *messaging);
 
 /* ---- Receiving ---- */

@@ -9,6 +9,7 @@
 enum {
 	RANK_GOSSIP = 300, /* states of all nodes */
 	RANK_MESSAGING = 400, /* a shard of callbacks */
+	RANK_COORDINATOR_REQUEST = 410, /* one request; nothing is called under it */
 	RANK_TOPOLOGY_BUILD =
 	    780, /* a snapshot computes the replicas of a keyspace: one thread does it */
 	RANK_SNITCH = 785, /* names of places */

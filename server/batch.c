@@ -231,6 +231,7 @@ batch_logged_done(struct coordinator_write *write, const struct error *err)
 	struct batch_logged *logged = (struct batch_logged *)write;
 	struct execution *execution = logged->execution;
 
+	execution->worker = write->worker;
 	if (err != NULL) {
 		/* It stays in the batchlog: the next start applies it. */
 		execution_done(execution, err);
@@ -258,8 +259,42 @@ batch_write_logged(struct execution *execution, struct mutation *mutations, uint
 	logged->write.type = WRITE_BATCH;
 	logged->write.on_done = batch_logged_done;
 	logged->write.arena = execution->arena;
+	logged->write.worker = execution->worker;
 	coordinator_write(execution->executor->coordinator, &logged->write);
 	return 0;
+}
+
+/* A batch that begins again once rows have been read for it. */
+struct batch_again {
+	enum ast_batch_kind kind;
+	struct modification *modifications; /* as they came */
+	uint32_t count;
+};
+
+static void
+batch_run_again(struct execution *execution, void *context)
+{
+	struct batch_again *again = context;
+
+	batch_run(execution, again->kind, again->modifications, again->count);
+}
+
+/* Keep what running changes; NULL without memory. */
+static struct batch_again *
+batch_keep(struct execution *execution, enum ast_batch_kind kind,
+    const struct modification *modifications, uint32_t count)
+{
+	struct batch_again *again = arena_zalloc(execution->arena, sizeof(*again));
+
+	if (again == NULL)
+		return NULL;
+	again->kind = kind;
+	again->count = count;
+	again->modifications = arena_calloc(execution->arena, count, sizeof(*again->modifications));
+	if (again->modifications == NULL)
+		return NULL;
+	memcpy(again->modifications, modifications, count * sizeof(*modifications));
+	return again;
 }
 
 void
@@ -270,11 +305,13 @@ batch_run(struct execution *execution, enum ast_batch_kind kind, struct modifica
 	struct table_locks_set held = {{0}};
 	struct mutation_set set = {.arena = execution->arena};
 	struct mutation *mutations = NULL;
-	bool is_conditional = false, is_counter = false;
+	bool is_conditional = false, is_counter = false, needs_read = false;
+	struct batch_again *again = NULL;
 	struct error err;
 	int rc = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
+		needs_read = needs_read || modifications[i].plan->needs_read;
 		is_conditional = is_conditional || modifications[i].plan->is_conditional;
 		is_counter = is_counter || table_is_counter(modifications[i].plan->table);
 	}
@@ -282,7 +319,12 @@ batch_run(struct execution *execution, enum ast_batch_kind kind, struct modifica
 		cas_execute(execution, modifications, count);
 		return;
 	}
-	if (count > 0)
+	if (needs_read) {
+		again = batch_keep(execution, kind, modifications, count);
+		if (again == NULL)
+			rc = batch_no_memory(&err);
+	}
+	if (count > 0 && rc == 0)
 		rc = execution_check_write_consistency(
 		    execution, modifications[0].plan->table, &err);
 	if (rc == 0)
@@ -306,7 +348,9 @@ batch_run(struct execution *execution, enum ast_batch_kind kind, struct modifica
 			    kind == AST_BATCH_LOGGED ? WRITE_BATCH : WRITE_UNLOGGED_BATCH);
 	}
 	table_locks_drop_set(locks, &held);
-	if (rc != 0)
+	if (rc != 0 && again != NULL && execution_wants_rows(execution))
+		execution_read_rows(execution, batch_run_again, again);
+	else if (rc != 0)
 		execution_done(execution, &err);
 }
 

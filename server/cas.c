@@ -241,7 +241,7 @@ cas_read(struct cas *cas, uint32_t index, struct error *err)
 			    "updates");
 		row->range = ranges[0];
 	}
-	if (modification_read_row(cas->execution, cas->table, cas->key, cas->token,
+	if (modification_read_row(cas->execution, modification->plan, cas->key, cas->token,
 		row->is_static ? NULL : &row->range, modification->now_seconds,
 		cas->execution->arena, &row->row, &row->has_row, &row->static_row, &row->has_static,
 		err) != 0)
@@ -283,9 +283,9 @@ cas_read_first(struct cas *cas, struct error *err)
 		return -1;
 	first->is_conditional = true;
 	first->range = ranges[0];
-	if (modification_read_row(execution, cas->table, cas->key, cas->token, &first->range,
-		modification->now_seconds, execution->arena, &first->row, &first->has_row,
-		&first->static_row, &first->has_static, err) != 0)
+	if (modification_read_row(execution, cas->modifications[0].plan, cas->key, cas->token,
+		&first->range, modification->now_seconds, execution->arena, &first->row,
+		&first->has_row, &first->static_row, &first->has_static, err) != 0)
 		return -1;
 	for (uint32_t i = 0; i < cas->count; i++) {
 		if (!cas->modifications[i].plan->is_static_only)
@@ -468,6 +468,7 @@ cas_written(struct coordinator_write *write, const struct error *err)
 	struct execution *execution = cas->execution;
 	struct error answer_err;
 
+	execution->worker = write->worker;
 	if (err == NULL && cas_answer(cas, true, &answer_err) != 0)
 		err = &answer_err;
 	execution_done(execution, err);
@@ -503,6 +504,7 @@ cas_write(struct cas *cas, struct error *err)
 	write->arena = execution->arena;
 	if (worker_is_current(execution->worker))
 		write->scratch = &execution->worker->scratch;
+	write->worker = execution->worker;
 	if (set.count == 0)
 		cas_written(write, NULL);
 	else
@@ -605,6 +607,15 @@ cas_execute(struct execution *execution, struct modification *modifications, uin
 	cas->table = modifications[0].plan->table;
 	cas->keyspace = modifications[0].plan->keyspace;
 	if (cas_prepare(cas, &err) != 0) {
+		execution_done(execution, &err);
+		return;
+	}
+	/* Over several replicas a lock of this node decides nothing. */
+	if (!coordinator_is_sole_replica(
+		execution->executor->coordinator, cas->keyspace, cas->token)) {
+		error_set(&err, ERROR_INVALID,
+		    "Conditional updates need Paxos where a partition has replicas other than this "
+		    "node, which is not supported yet");
 		execution_done(execution, &err);
 		return;
 	}

@@ -14,7 +14,7 @@
 #include "server/prepare.h"
 #include "server/prepared_cache.h"
 #include "server/schema_holder.h"
-#include "server/table_locks.h"
+#include "cluster/table_locks.h"
 
 struct executor_batch;
 struct tracing;
@@ -29,7 +29,6 @@ struct executor {
 	struct schema_holder schema;
 	struct prepared_cache prepared;
 	struct table_locks cas_locks; /* by partition: conditional statements, list updates */
-	struct table_locks counter_locks; /* by partition: counter updates */
 	struct lock ddl_lock; /* one schema change at a time */
 	struct map names; /* interned keyspace and user names; guarded by names_lock */
 	struct lock names_lock;
@@ -72,6 +71,7 @@ struct execution {
 	int64_t timestamp; /* default of writes, microseconds; TIMESTAMP_NONE: not made yet */
 
 	uint32_t warning_count;
+	struct row_read *row_reads; /* rows read from other nodes; see modification_read_row() */
 	struct tracing *tracing; /* NULL: not traced */
 	struct response response; /* open when has_response */
 	bool has_response;

@@ -41,7 +41,6 @@ executor_new(struct node *node)
 	prepared_cache_init(
 	    &executor->prepared, bytes > 0 ? (size_t)bytes : (size_t)EXECUTOR_PREPARED_BYTES_MIN);
 	table_locks_init(&executor->cas_locks);
-	table_locks_init(&executor->counter_locks);
 	lock_init(&executor->ddl_lock, "ddl", EXECUTOR_DDL_LOCK_RANK);
 	lock_init(&executor->names_lock, "names", EXECUTOR_NAMES_LOCK_RANK);
 	map_init(&executor->names);
@@ -76,7 +75,6 @@ executor_free(struct executor *executor)
 	prepared_cache_fini(&executor->prepared);
 	schema_holder_fini(&executor->schema);
 	table_locks_fini(&executor->cas_locks);
-	table_locks_fini(&executor->counter_locks);
 	while (map_next(&executor->names, &cursor, &key, &value))
 		free(value);
 	map_fini(&executor->names);
@@ -353,15 +351,28 @@ execution_put_prefix(struct execution *execution, uint8_t tracing_id[16])
 		response_insert_prefix(&execution->response, &prefix);
 }
 
-/* A failure names the replica that failed: the only one. */
+/* A failure names the replicas that failed; where nobody did, it was this node, the only one. */
 static void
 execution_put_error(struct execution *execution, const struct error *err)
 {
-	struct replica_failure failure = {.reason = err->reason};
+	struct replica_failure failure = {.reason = err->reason}, failures[ERROR_REPLICAS_MAX];
 	const char *address = execution->executor->config->listen_address;
 
 	if (err->code != ERROR_READ_FAILURE && err->code != ERROR_WRITE_FAILURE) {
 		response_put_error(execution->out, execution->version, err, NULL, 0);
+		return;
+	}
+	for (uint32_t i = 0; i < err->replica_count; i++) {
+		failures[i] =
+		    (struct replica_failure){.address.size = err->replicas[i].address_size,
+			.address.port = err->replicas[i].port,
+			.reason = err->replicas[i].reason};
+		memcpy(failures[i].address.bytes, err->replicas[i].address,
+		    sizeof(failures[i].address.bytes));
+	}
+	if (err->replica_count > 0) {
+		response_put_error(
+		    execution->out, execution->version, err, failures, err->replica_count);
 		return;
 	}
 	if (inet_pton(AF_INET, address, failure.address.bytes) == 1)

@@ -104,15 +104,26 @@ int modification_direct(struct modification *modification, struct execution *exe
     struct row *static_row, struct error *err);
 int mutation_set_finish(struct mutation_set *set, struct mutation **out, struct error *err);
 
-/* Read the first row of a range (NULL: of the partition) and the static row, live at now, copied. */
-int modification_read_row(struct execution *execution, const struct table_metadata *table,
+/*
+ * Read the first row of a range (NULL: of the partition) and the static row, live at now, copied. Where this node is
+ * not the only replica, the row must come from others first: -1 with execution_wants_rows(); the caller gives up
+ * what it has begun, and begins again from execution_read_rows()'s callback, when the row is there.
+ */
+int modification_read_row(struct execution *execution, const struct modification_plan *plan,
     struct slice key, int64_t token, const struct clustering_range *range, int64_t now_seconds,
     struct arena *arena, struct row *row, bool *has_row, struct row *static_row, bool *has_static,
     struct error *err);
 
+/* Did the last failure mean that rows must be read first? */
+bool execution_wants_rows(const struct execution *execution);
+/* Read them at the level of the statement, then go on; no locks are held. A failure ends the execution. */
+void execution_read_rows(
+    struct execution *execution, void (*go_on)(struct execution *execution, void *context),
+    void *context);
+
 /* Conditional statements: one, or those of a batch, all of one partition. Ends the execution. */
 void cas_execute(struct execution *execution, struct modification *modifications, uint32_t count);
-/* Turn increments into shards of this node and write: ends the execution. */
+/* Increments go to their leaders: ends the execution. */
 void counter_execute(struct execution *execution, struct mutation *mutations, uint32_t count,
     const struct keyspace_metadata *keyspace);
 /* Hand mutations to the coordinator; ends the execution with Void. */

@@ -7,7 +7,6 @@
 #include "cql/json.h"
 #include "server/execution.h"
 #include "server/modification.h"
-#include "server/row_copy.h"
 #include "server/tracing.h"
 
 /* 2038-01-19T03:14:06+00:00: what an nb SSTable can say of an expiry. */
@@ -499,7 +498,7 @@ modification_collect_key(const struct modification_row *making, struct slice key
 		const struct clustering_range *range = range_count == 0 ? NULL : &ranges[i];
 
 		if (plan->needs_read &&
-		    modification_read_row(making->execution, plan->table, key, token, range,
+		    modification_read_row(making->execution, plan, key, token, range,
 			modification->now_seconds, modification->terms.arena, &row, &has_row,
 			&static_row, &has_static, err) != 0)
 			return -1;
@@ -552,57 +551,6 @@ modification_collect(struct modification *modification, struct execution *execut
 	return 0;
 }
 
-/* ---- Reads before writes ------------------------------------------------------------------- */
-
-int
-modification_read_row(struct execution *execution, const struct table_metadata *table,
-    struct slice key, int64_t token, const struct clustering_range *range, int64_t now_seconds,
-    struct arena *arena, struct row *row, bool *has_row, struct row *static_row, bool *has_static,
-    struct error *err)
-{
-	struct read_command *command = arena_zalloc(arena, sizeof(*command));
-	struct clustering_slice *slice = arena_zalloc(arena, sizeof(*slice));
-	struct live_reader *reader = arena_zalloc(arena, sizeof(*reader));
-	struct partition_iterator *source;
-	struct live_row live;
-	int rc;
-
-	*has_row = *has_static = false;
-	if (command == NULL || slice == NULL || reader == NULL)
-		return modification_values_no_memory(err);
-	command->table = table;
-	command->key = key;
-	command->token = token;
-	command->clustering.with_static = table->static_count > 0;
-	command->row_limit = READ_LIMIT_NONE;
-	command->per_partition_limit = 1;
-	command->now_seconds = now_seconds;
-	if (range != NULL) {
-		slice->start = range->start_position;
-		slice->end = range->end_position;
-		command->clustering.slices = slice;
-		command->clustering.slice_count = 1;
-		command->clustering.is_names = range->is_row;
-	}
-	if (store_read(execution->executor->store, command, arena, &source, err) != 0)
-		return -1;
-	live_reader_init(reader, command, source, arena);
-	rc = live_reader_next(reader, &live, err);
-	if (rc > 0) {
-		rc = 0;
-		if (live.static_row != NULL) {
-			rc = row_copy(live.static_row, static_row, arena, err);
-			*has_static = true;
-		}
-		if (rc == 0 && live.row != NULL) {
-			rc = row_copy(live.row, row, arena, err);
-			*has_row = true;
-		}
-	}
-	live_reader_fini(reader);
-	return rc;
-}
-
 /* ---- Execution ----------------------------------------------------------------------------- */
 
 static void
@@ -610,6 +558,7 @@ execution_write_done(struct coordinator_write *write, const struct error *err)
 {
 	struct execution *execution = write->context;
 
+	execution->worker = write->worker;
 	if (err != NULL)
 		execution_done(execution, err);
 	else
@@ -657,9 +606,27 @@ execution_write(struct execution *execution, struct mutation *mutations, uint32_
 	write->arena = execution->arena;
 	if (worker_is_current(execution->worker))
 		write->scratch = &execution->worker->scratch;
+	write->worker = execution->worker;
 	if (execution->tracing != NULL)
 		execution_trace_write(execution, mutations, count);
 	coordinator_write(execution->executor->coordinator, write);
+}
+
+void
+counter_execute(struct execution *execution, struct mutation *mutations, uint32_t count,
+    const struct keyspace_metadata *keyspace)
+{
+	struct error err;
+
+	if (execution->options->consistency != CONSISTENCY_ANY) {
+		execution_write(execution, mutations, count, keyspace, WRITE_COUNTER);
+		return;
+	}
+	error_set(&err, ERROR_INVALID,
+	    "Consistency level ANY is not yet supported for counter table %.*s",
+	    count > 0 ? (int)mutations[0].updates[0].table->name.size : 0,
+	    count > 0 ? (const char *)mutations[0].updates[0].table->name.data : "");
+	execution_done(execution, &err);
 }
 
 /* A direct plan: one allocation for all the parts. */
@@ -725,6 +692,13 @@ modification_execute_general(
 	return rc;
 }
 
+static void
+modification_execute_again(struct execution *execution, void *context)
+{
+	(void)context;
+	modification_execute(execution);
+}
+
 void
 modification_execute(struct execution *execution)
 {
@@ -752,6 +726,8 @@ modification_execute(struct execution *execution)
 		rc = modification.plan->is_direct
 		    ? modification_execute_direct(execution, &modification, &err)
 		    : modification_execute_general(execution, &modification, &err);
-	if (rc != 0)
+	if (rc != 0 && execution_wants_rows(execution))
+		execution_read_rows(execution, modification_execute_again, NULL);
+	else if (rc != 0)
 		execution_done(execution, &err);
 }

@@ -351,18 +351,15 @@ truncate_record(
 	return system_local_set_truncated(context, table_store_id(table), position, err);
 }
 
+/* The table that a TRUNCATE names; one reference. */
 static int
-truncate_run(struct execution *execution, struct error *err)
+truncate_table(struct execution *execution, const struct table_metadata **out, struct error *err)
 {
-	struct executor *executor = execution->executor;
 	const struct keyspace_metadata *keyspace;
 	const struct table_metadata *table;
-	struct table_store *store;
-	struct schema *schema;
+	struct schema *schema = schema_holder_get(&execution->executor->schema);
 	int rc;
 
-	lock_take(&executor->ddl_lock);
-	schema = schema_holder_get(&executor->schema);
 	rc = prepare_table(schema, execution->keyspace, &execution->plan->statement->drop.name,
 	    &keyspace, &table, err);
 	if (rc == 0 && table->is_view)
@@ -372,29 +369,82 @@ truncate_run(struct execution *execution, struct error *err)
 		rc = error_set(err, ERROR_INVALID, "Truncation is not supported by table %.*s.%.*s",
 		    (int)table->keyspace.size, table->keyspace.data, (int)table->name.size,
 		    table->name.data);
-	if (rc == 0) {
-		store = store_table(executor->store, table);
-		rc = store == NULL
-		    ? 0
-		    : store_truncate(executor->store, store, truncate_record, executor, err);
-		if (rc != 0) {
-			error_prefix(err, "Error during truncate");
-			if (err != NULL)
-				err->code = ERROR_TRUNCATE;
-		}
-	}
+	if (rc == 0)
+		*out = table_ref(table);
 	schema_unref(schema);
-	lock_drop(&executor->ddl_lock);
 	return rc;
+}
+
+int
+executor_truncate(struct executor *executor, const struct table_metadata *table, struct error *err)
+{
+	struct table_store *store;
+	int rc = 0;
+
+	lock_take(&executor->ddl_lock);
+	store = store_table(executor->store, table);
+	if (store != NULL)
+		rc = store_truncate(executor->store, store, truncate_record, executor, err);
+	lock_drop(&executor->ddl_lock);
+	if (rc != 0) {
+		error_prefix(err, "Error during truncate");
+		if (err != NULL)
+			err->code = ERROR_TRUNCATE;
+	}
+	return rc;
+}
+
+struct truncate_run {
+	struct coordinator_truncate truncate; /* first */
+	struct execution *execution;
+};
+
+static void
+truncate_done(struct coordinator_truncate *truncate, const struct error *err)
+{
+	struct truncate_run *run = (struct truncate_run *)truncate;
+	struct execution *execution = run->execution;
+
+	table_unref(truncate->table);
+	execution->worker = truncate->worker;
+	if (err != NULL)
+		execution_done(execution, err);
+	else
+		execution_done_void(execution);
+}
+
+/* Local keyspaces are this node's own, whatever the ring is. */
+static bool
+truncate_is_local(const struct executor *executor, const struct table_metadata *table)
+{
+	return coordinator_is_alone(executor->coordinator) ||
+	    schema_is_local_keyspace(table->keyspace);
 }
 
 void
 truncate_execute(struct execution *execution)
 {
+	struct executor *executor = execution->executor;
+	struct truncate_run *run = arena_zalloc(execution->arena, sizeof(*run));
+	const struct table_metadata *table = NULL;
 	struct error err;
+	int rc;
 
-	if (truncate_run(execution, &err) != 0)
-		execution_done(execution, &err);
+	if (run == NULL)
+		rc = error_set(&err, ERROR_NO_MEMORY, "no memory for a TRUNCATE");
 	else
-		execution_done_void(execution);
+		rc = truncate_table(execution, &table, &err);
+	if (rc != 0) {
+		execution_done(execution, &err);
+		return;
+	}
+	run->execution = execution;
+	run->truncate = (struct coordinator_truncate){
+	    .table = table, .on_done = truncate_done, .worker = execution->worker};
+	if (!truncate_is_local(executor, table)) {
+		coordinator_truncate(executor->coordinator, &run->truncate);
+		return;
+	}
+	rc = executor_truncate(executor, table, &err);
+	truncate_done(&run->truncate, rc == 0 ? NULL : &err);
 }

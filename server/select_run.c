@@ -795,6 +795,7 @@ select_answered(
 {
 	struct select_run *run = read->context;
 
+	run->execution->worker = read->worker;
 	run->source = source;
 	run->has_error = err != NULL;
 	if (err != NULL)
@@ -824,6 +825,16 @@ select_read(struct select_run *run)
 				     run->terms.arena, &run->source, &run->err) != 0;
 		return true;
 	}
+	if (consistency_is_serial(execution->options->consistency) &&
+	    !coordinator_is_sole_replica(execution->executor->coordinator,
+		execution->plan->keyspace_metadata, run->command.token)) {
+		error_set(&run->err, ERROR_INVALID,
+		    "Reads at %s need Paxos where a partition has replicas other than this node, "
+		    "which is not supported yet",
+		    consistency_name(execution->options->consistency));
+		run->has_error = true;
+		return true;
+	}
 	if (execution->tracing != NULL)
 		tracing_event(execution,
 		    run->is_range ? "Executing seq scan across ranges of %.*s"
@@ -834,7 +845,8 @@ select_read(struct select_run *run)
 	    .consistency = execution->options->consistency,
 	    .arena = run->terms.arena,
 	    .on_done = select_answered,
-	    .context = run};
+	    .context = run,
+	    .worker = execution->worker};
 	coordinator_read(execution->executor->coordinator, &run->read);
 	return atomic_exchange(&run->handover, 1) == 2;
 }

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 #include "cql/json.h"
-#include "server/row_copy.h"
+#include "storage/row_copy.h"
 #include "server/selection.h"
 #include "storage/counter.h"
 

@@ -104,6 +104,7 @@ system_tell_host_id(struct executor *executor, struct slice host_id)
 
 	memcpy(id.bytes, host_id.data, sizeof(id.bytes));
 	store_set_host_id(executor->store, &id);
+	coordinator_set_host_id(executor->coordinator, &id);
 }
 
 int

@@ -256,6 +256,50 @@ virtual_fill_per_table(
 	free(tables);
 }
 
+/* Alone, a node's requests take what its local reads and writes take. */
+static void
+virtual_fill_coordinator(struct executor *executor, struct virtual_rows *rows,
+    enum coordinator_latency which, enum virtual_per_table local)
+{
+	struct table_store **tables;
+	uint32_t count;
+
+	if (coordinator_is_alone(executor->coordinator)) {
+		virtual_fill_per_table(executor, rows, local);
+		return;
+	}
+	tables = store_tables(executor->store, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct histogram *us =
+		    coordinator_latency(executor->coordinator, tables[i], which);
+
+		virtual_row_begin(rows);
+		virtual_set_text(rows, "keyspace_name", table_store_keyspace(tables[i]));
+		virtual_set_text(rows, "table_name", table_store_name(tables[i]));
+		virtual_set_latency(rows, histogram_count(us), us);
+		virtual_row_end(rows);
+	}
+	free(tables);
+}
+
+static void
+virtual_fill_coordinator_read(struct executor *executor, struct virtual_rows *rows)
+{
+	virtual_fill_coordinator(executor, rows, COORDINATOR_LATENCY_READ, VIRTUAL_READ_LATENCY);
+}
+
+static void
+virtual_fill_coordinator_scan(struct executor *executor, struct virtual_rows *rows)
+{
+	virtual_fill_coordinator(executor, rows, COORDINATOR_LATENCY_RANGE, VIRTUAL_SCAN_LATENCY);
+}
+
+static void
+virtual_fill_coordinator_write(struct executor *executor, struct virtual_rows *rows)
+{
+	virtual_fill_coordinator(executor, rows, COORDINATOR_LATENCY_WRITE, VIRTUAL_WRITE_LATENCY);
+}
+
 static void
 virtual_fill_read_latency(struct executor *executor, struct virtual_rows *rows)
 {
@@ -389,9 +433,9 @@ static const struct {
 } virtual_tables[] = {
     {"system_views", "caches", virtual_fill_caches},
     {"system_views", "clients", virtual_fill_clients},
-    {"system_views", "coordinator_read_latency", virtual_fill_read_latency},
-    {"system_views", "coordinator_scan_latency", virtual_fill_scan_latency},
-    {"system_views", "coordinator_write_latency", virtual_fill_write_latency},
+    {"system_views", "coordinator_read_latency", virtual_fill_coordinator_read},
+    {"system_views", "coordinator_scan_latency", virtual_fill_coordinator_scan},
+    {"system_views", "coordinator_write_latency", virtual_fill_coordinator_write},
     {"system_views", "cql_metrics", virtual_fill_cql_metrics},
     {"system_views", "disk_usage", virtual_fill_disk_usage},
     {"system_views", "helenus", virtual_fill_helenus},

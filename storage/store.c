@@ -286,6 +286,7 @@ store_apply(struct store *store, struct store_write *write)
 {
 	struct commitlog_position position;
 	struct buffer local, *scratch = write->scratch;
+	struct slice record = slice_null;
 	struct error err;
 	int rc;
 
@@ -302,12 +303,15 @@ store_apply(struct store *store, struct store_write *write)
 	}
 	buffer_clear(scratch);
 	rc = 0;
-	if (write->is_durable) {
+	if (!slice_is_null(write->encoded)) {
+		record = write->encoded;
+	} else if (write->is_durable) {
 		mutation_encode(write->mutation, scratch);
 		rc = buffer_check(scratch, &err);
+		record = buffer_slice(scratch);
 	}
 	if (rc == 0)
-		rc = store_insert(store, write, buffer_slice(scratch), &position, &err);
+		rc = store_insert(store, write, record, &position, &err);
 	if (scratch == &local)
 		buffer_fini(&local);
 	if (rc != 0) {
@@ -317,6 +321,8 @@ store_apply(struct store *store, struct store_write *write)
 	if (atomic_load_explicit(&store->memtable_bytes, memory_order_relaxed) >=
 	    store->relieve_bytes)
 		store_relieve_memory(store);
+	/* on_done may come on the sync thread, and take the write away, as soon as it is waited for. */
+	atomic_store_explicit(&write->is_applied, true, memory_order_release);
 	if (write->is_durable) {
 		write->waiter.position = position;
 		write->waiter.on_synced = store_write_synced;

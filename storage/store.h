@@ -155,6 +155,11 @@ struct store_write {
 	void (*on_done)(struct store_write *write, const struct error *err);
 	void *context;
 	struct buffer *scratch; /* of the calling worker, used during the call; NULL: one is made */
+	/* mutation_encode() of the mutation, where there is one already; null: it is made here. */
+	struct slice encoded;
+	/* Set, with release, when the mutation and what it points to are looked at no more: a write may wait for
+	 * memory, with on_done to come, when store_apply() returns. */
+	atomic_bool is_applied;
 	/* The store's. */
 	struct store_write *next;
 	struct commitlog_waiter waiter;
@@ -319,6 +324,9 @@ const struct uuid *table_store_id(const struct table_store *table);
 /* Sum of estimated sizes per bucket (tablehistograms): offsets as EstimatedHistogram makes them. */
 void store_partition_histograms(struct store *store, struct table_store *table,
     struct histogram *sizes, struct histogram *cells);
+
+/* What the floor above keeps for the table: NULL at first. */
+_Atomic(void *) *table_store_user(struct table_store *table);
 
 /* Paths of the Data files that hold `key` (getsstables); calls back for each. */
 int store_sstables_for_key(struct store *store, struct table_store *table, struct slice key,

@@ -40,6 +40,12 @@ table_store_name(const struct table_store *table)
 	return table->name;
 }
 
+_Atomic(void *) *
+table_store_user(struct table_store *table)
+{
+	return &table->user;
+}
+
 const struct uuid *
 table_store_id(const struct table_store *table)
 {

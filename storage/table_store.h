@@ -97,6 +97,7 @@ struct table_store {
 
 	_Atomic int32_t row_cache_rows; /* how many of a partition; 0: none, INT32_MAX: all */
 	atomic_ullong row_cache_owner, counter_cache_owner;
+	_Atomic(void *) user; /* table_store_user() */
 
 	struct table_stats stats;
 	struct sampler samplers[STORE_SAMPLERS];

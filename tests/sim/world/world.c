@@ -123,6 +123,9 @@ world_submit(struct cluster_env *env, enum cluster_stage stage, struct task *fir
 	return count;
 }
 
+/* What a dying node's timers are armed with: they can be stopped, and do not fire. */
+static struct world_timer world_timer_never;
+
 static void
 world_timer_start(struct cluster_env *env, struct cluster_timer *timer, uint64_t delay_ns)
 {
@@ -130,8 +133,10 @@ world_timer_start(struct cluster_env *env, struct cluster_timer *timer, uint64_t
 	struct world_event event = {.kind = WORLD_TIMER, .node = node->index};
 
 	assert(timer->wheel.next == NULL);
-	if (node->clock->is_dying)
+	if (node->clock->is_dying) {
+		timer->wheel.next = (struct wheel_timer *)&world_timer_never;
 		return;
+	}
 	event.timer = xzalloc(sizeof(*event.timer));
 	event.timer->timer = timer;
 	timer->wheel.next = (struct wheel_timer *)event.timer;
@@ -250,7 +255,8 @@ world_node_drain(struct world *world, struct world_node *node)
 		if (events[i].kind != WORLD_TIMER)
 			continue;
 		if (events[i].timer->timer != NULL)
-			events[i].timer->timer->wheel.next = NULL;
+			events[i].timer->timer->wheel.next =
+			    (struct wheel_timer *)&world_timer_never;
 		free(events[i].timer);
 	}
 	for (size_t i = 0; i < count; i++) {

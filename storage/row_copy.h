@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HELENUS_SERVER_ROW_COPY_H
-#define HELENUS_SERVER_ROW_COPY_H
+#ifndef HELENUS_STORAGE_ROW_COPY_H
+#define HELENUS_STORAGE_ROW_COPY_H
 
 /* Rows that outlive what they were read from. */
 #include "storage/row.h"

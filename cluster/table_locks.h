@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HELENUS_SERVER_TABLE_LOCKS_H
-#define HELENUS_SERVER_TABLE_LOCKS_H
+#ifndef HELENUS_CLUSTER_TABLE_LOCKS_H
+#define HELENUS_CLUSTER_TABLE_LOCKS_H
 
 /*
  * Striped locks by partition: what reads before it writes (conditional statements, counters, list

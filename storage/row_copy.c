@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/row_copy.h"
+#include "storage/row_copy.h"
 
 int
 row_copy(const struct row *from, struct row *to, struct arena *arena, struct error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/table_locks.h"
+#include "cluster/table_locks.h"
 
 void
 table_locks_init(struct table_locks *locks)

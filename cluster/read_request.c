@@ -1,0 +1,1176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/read_request.h"
+#include <stdlib.h>
+#include <string.h>
+#include "base/alloc.h"
+#include "cluster/speculation.h"
+#include "storage/read_command_codec.h"
+
+/* Memory of one batch's parts. */
+struct read_block {
+	struct read_block *next;
+	struct read_part *parts;
+	uint32_t part_count;
+};
+
+static void read_request_run(struct read_request *request, struct worker *worker);
+
+/* ---- The request --------------------------------------------------------------------------- */
+
+struct read_request *
+read_request_new(struct coordinator *coordinator, struct coordinator_read *read,
+    enum coordinator_timeout timeout)
+{
+	struct read_request *request = calloc(1, sizeof(*request));
+
+	if (request == NULL)
+		return NULL;
+	request->coordinator = coordinator;
+	request->read = read;
+	request->consistency = read->consistency;
+	request->began_ns = coordinator_now(coordinator);
+	request->deadline_ns = request->began_ns + coordinator_timeout_ns(coordinator, timeout);
+	request->latency = timeout == COORDINATOR_TIMEOUT_RANGE ? COORDINATOR_LATENCY_RANGE
+								: COORDINATOR_LATENCY_READ;
+	atomic_init(&request->references, 1);
+	request->is_running = true;
+	lock_init(&request->lock, "read_request", RANK_COORDINATOR_REQUEST);
+	return request;
+}
+
+static void
+read_request_ref(struct read_request *request)
+{
+	atomic_fetch_add_explicit(&request->references, 1, memory_order_relaxed);
+}
+
+void
+read_request_unref(struct read_request *request)
+{
+	struct read_block *block, *next_block;
+	struct read_call *call, *next_call;
+
+	if (atomic_fetch_sub_explicit(&request->references, 1, memory_order_acq_rel) != 1)
+		return;
+	for (call = request->calls; call != NULL; call = next_call) {
+		next_call = call->next;
+		message_unref(call->answer);
+		buffer_fini(&call->local);
+		free(call);
+	}
+	for (block = request->blocks; block != NULL; block = next_block) {
+		next_block = block->next;
+		for (uint32_t i = 0; i < block->part_count; i++) {
+			message_payload_unref(block->parts[i].data_payload);
+			message_payload_unref(block->parts[i].digest_payload);
+		}
+		free(block);
+	}
+	lock_fini(&request->lock);
+	free(request);
+}
+
+int
+read_request_make_parts(struct read_request *request, uint32_t count, uint32_t replicas)
+{
+	struct read_block *block = calloc(1,
+	    sizeof(*block) + count * sizeof(*block->parts) +
+		replicas * sizeof(struct read_replica));
+	struct read_replica *replica;
+
+	if (block == NULL)
+		return -1;
+	block->parts = (struct read_part *)(block + 1);
+	block->part_count = count;
+	block->next = request->blocks;
+	request->blocks = block;
+	replica = (struct read_replica *)(block->parts + count);
+	for (uint32_t i = 0; i < count; i++)
+		block->parts[i].request = request;
+	/* read_part_init() deals them out in order. */
+	block->parts[0].replicas = replica;
+	request->parts = block->parts;
+	request->part_count = request->unsettled = count;
+	return 0;
+}
+
+static int
+read_part_encode(struct read_part *part, bool needs_digest, struct error *err)
+{
+	struct buffer encoded;
+	int rc;
+
+	buffer_init(&encoded);
+	buffer_put_u8(&encoded, READ_KIND_DATA);
+	read_command_encode(part->command, &encoded);
+	rc = buffer_check(&encoded, err);
+	if (rc == 0) {
+		part->data_payload = message_payload_new(buffer_slice(&encoded));
+		if (needs_digest) {
+			encoded.data[0] = READ_KIND_DIGEST;
+			part->digest_payload = message_payload_new(buffer_slice(&encoded));
+		}
+		if (part->data_payload == NULL || (needs_digest && part->digest_payload == NULL))
+			rc = error_set(err, ERROR_NO_MEMORY, "no memory for a read");
+	}
+	buffer_fini(&encoded);
+	return rc;
+}
+
+int
+read_part_init(struct read_part *part, const struct read_command *command,
+    const struct replica_plan *plan, bool is_range, struct error *err)
+{
+	struct read_request *request = part->request;
+
+	part->command = command;
+	part->block_for = plan->block_for;
+	part->replica_count = plan->count;
+	part->contact_count = plan->contact_count;
+	part->is_range = is_range;
+	part->phase = is_range ? READ_DATA : READ_FIRST;
+	part->may_contact_more =
+	    !is_range && command->table->options.speculative_retry.kind != RETRY_NEVER;
+	for (uint32_t i = 0; i < plan->count; i++)
+		part->replicas[i].peer = plan->replicas[i].peer;
+	if (part != request->parts + request->part_count - 1)
+		(part + 1)->replicas = part->replicas + part->replica_count;
+	return read_part_encode(part, !is_range && plan->count > 1, err);
+}
+
+/* ---- When can a part go on? ---------------------------------------------------------------- */
+
+static bool
+read_part_has_enough_locked(const struct read_part *part)
+{
+	return part->answered >= part->block_for && part->has_data;
+}
+
+static bool
+read_part_is_ready_locked(const struct read_part *part)
+{
+	switch ((enum read_phase)part->phase) {
+	case READ_FIRST:
+	case READ_DATA:
+		if (read_part_has_enough_locked(part))
+			return true;
+		return part->waiting == 0 || part->answered + part->waiting < part->block_for;
+	case READ_ASK:
+		return part->waiting == 0;
+	case READ_REPAIR:
+		/* Those that are behind must not be needed for the level; our own still looks at the mutation. */
+		return part->waiting == 0 ||
+		    (!part->is_repairing_here &&
+			part->participants - part->repairing >= (uint32_t)part->block_for);
+	case READ_SETTLED:
+		break;
+	}
+	return false;
+}
+
+/* Queue the part when it can go on. True: the caller must see that somebody runs (read_request_schedule). */
+static bool
+read_part_wake_locked(struct read_part *part)
+{
+	struct read_request *request = part->request;
+
+	if (part->is_queued || !read_part_is_ready_locked(part))
+		return false;
+	part->is_queued = true;
+	part->next_ready = NULL;
+	if (request->ready_last != NULL)
+		request->ready_last->next_ready = part;
+	else
+		request->ready_first = part;
+	request->ready_last = part;
+	if (request->is_running)
+		return false;
+	request->is_running = true;
+	read_request_ref(request);
+	return true;
+}
+
+static void
+read_request_task(struct task *task, struct worker *worker)
+{
+	read_request_run((struct read_request *)task, worker);
+}
+
+/* What is left may read the disk and encode long answers: not on the thread that brought an answer. */
+static void
+read_request_schedule(struct read_request *request, struct worker *worker)
+{
+	struct cluster_env *env = request->coordinator->ring.cluster;
+	struct task *rest;
+
+	request->task = (struct task){.run = read_request_task, .submitted_ns = request->began_ns};
+	if (env->submit(env, CLUSTER_STAGE_REQUEST_RESPONSE, &request->task, 1, worker, &rest) != 1)
+		read_request_run(request, worker);
+}
+
+/* ---- Calls --------------------------------------------------------------------------------- */
+
+static struct read_call *
+read_call_new(struct read_part *part, uint32_t replica, enum read_call_kind kind)
+{
+	struct read_request *request = part->request;
+	struct read_call *call = xzalloc(sizeof(*call));
+
+	call->part = part;
+	call->replica = replica;
+	call->kind = (uint8_t)kind;
+	buffer_init(&call->local);
+	lock_take(&request->lock);
+	call->next = request->calls;
+	request->calls = call;
+	lock_drop(&request->lock);
+	return call;
+}
+
+/* Does the call belong to what the part is waiting for? */
+static bool
+read_call_is_awaited_locked(const struct read_call *call)
+{
+	switch ((enum read_phase)call->part->phase) {
+	case READ_FIRST:
+		return call->kind == READ_CALL_DATA || call->kind == READ_CALL_DIGEST;
+	case READ_DATA:
+		/* The first phase's digests, and data that was counted when the phase began, are past. */
+		return call->kind == READ_CALL_DATA &&
+		    call->part->replicas[call->replica].data == call;
+	case READ_ASK:
+		return call->kind == READ_CALL_ASK;
+	case READ_REPAIR:
+		return call->kind == READ_CALL_REPAIR;
+	case READ_SETTLED:
+		break;
+	}
+	return false;
+}
+
+static void
+read_repair_ended_locked(struct read_part *part, struct read_replica *replica, bool is_answered)
+{
+	replica->repairs_unended--;
+	if (replica->peer->is_local && replica->repairs_unended == 0)
+		part->is_repairing_here = false;
+	if (is_answered && --replica->repairs_left == 0)
+		part->repairing--;
+}
+
+static void
+read_call_ended(
+    struct read_call *call, bool is_answered, enum failure_reason reason, struct worker *worker)
+{
+	struct read_part *part = call->part;
+	struct read_request *request = part->request;
+	bool must_schedule;
+
+	lock_take(&request->lock);
+	call->state = is_answered ? READ_CALL_ANSWERED : READ_CALL_FAILED;
+	call->reason = (uint16_t)reason;
+	if (is_answered && call->kind == READ_CALL_DATA)
+		part->has_data = true;
+	if (call->kind == READ_CALL_REPAIR)
+		read_repair_ended_locked(part, &part->replicas[call->replica], is_answered);
+	if (read_call_is_awaited_locked(call)) {
+		part->waiting--;
+		part->answered += is_answered;
+	}
+	must_schedule = read_part_wake_locked(part);
+	lock_drop(&request->lock);
+	if (must_schedule)
+		read_request_schedule(request, worker);
+	read_request_unref(request);
+}
+
+static void
+read_call_answered(struct message_callback *callback, const struct message *answer,
+    enum failure_reason reason, struct worker *worker)
+{
+	struct read_call *call = (struct read_call *)callback;
+	struct coordinator *coordinator = call->part->request->coordinator;
+
+	if (answer != NULL) {
+		call->answer = (struct message *)(uintptr_t)answer;
+		message_ref(call->answer);
+		if (call->kind != READ_CALL_REPAIR)
+			snitch_record_latency(coordinator->ring.snitch, callback->peer,
+			    coordinator_now(coordinator) - callback->sent_ns);
+	}
+	read_call_ended(call, answer != NULL, reason, worker);
+}
+
+static struct slice
+read_call_bytes(const struct read_call *call)
+{
+	return call->answer != NULL ? message_payload_slice(call->answer)
+				    : buffer_slice(&call->local);
+}
+
+/* Takes over a reference of the payload (NULL: there was no memory for it). */
+static void
+read_call_send(
+    struct read_call *call, enum verb verb, struct message_payload *payload, struct worker *worker)
+{
+	struct read_request *request = call->part->request;
+	struct coordinator *coordinator = request->coordinator;
+	uint64_t now = coordinator_now(coordinator), left_ns = 1;
+	struct message *message = payload == NULL ? NULL : message_new(verb, payload);
+
+	read_request_ref(request);
+	if (message == NULL) {
+		read_call_ended(call, false, FAILURE_UNKNOWN, worker);
+		return;
+	}
+	if (call->kind == READ_CALL_REPAIR)
+		left_ns = coordinator_timeout_ns(coordinator, COORDINATOR_TIMEOUT_WRITE);
+	else if (request->deadline_ns > now)
+		left_ns = request->deadline_ns - now;
+	call->callback.on_answer = read_call_answered;
+	messaging_request(coordinator->ring.messaging, call->part->replicas[call->replica].peer,
+	    message, left_ns, &call->callback, worker);
+}
+
+/* ---- This node's own data ------------------------------------------------------------------ */
+
+static int
+read_check_deadline(void *argument, struct error *err)
+{
+	const struct read_request *request = argument;
+
+	if (coordinator_now(request->coordinator) < request->deadline_ns)
+		return 0;
+	return error_set(err, ERROR_READ_TIMEOUT, "the read has taken too long");
+}
+
+/* On the runner's thread. */
+static void
+read_call_run_here(
+    struct read_call *call, const struct read_command *command, struct worker *worker)
+{
+	struct read_part *part = call->part;
+	struct read_request *request = part->request;
+	struct coordinator *coordinator = request->coordinator;
+	struct read_response_options options = {.wants_data = true,
+	    .wants_digest = call->kind == READ_CALL_DATA && part->digest_payload != NULL,
+	    .tombstone_failure_threshold =
+		coordinator->ring.tombstone_failure_threshold(coordinator->ring.context),
+	    .check = read_check_deadline,
+	    .check_argument = request};
+	struct read_response_stats stats = {0};
+	uint64_t began = coordinator_now(coordinator);
+	enum failure_reason reason = FAILURE_UNKNOWN;
+	struct error err;
+	int rc;
+
+	read_request_ref(request);
+	rc = read_response_execute(coordinator->store, command, &options, request->read->arena,
+	    &call->local, &stats, &err);
+	if (rc == 0)
+		rc = buffer_check(&call->local, &err);
+	if (rc != 0)
+		reason = coordinator_reason(&err);
+	call->digest = stats.digest;
+	snitch_record_latency(coordinator->ring.snitch, part->replicas[call->replica].peer,
+	    coordinator_now(coordinator) - began);
+	read_call_ended(call, rc == 0, reason, worker);
+}
+
+/* ---- Asking -------------------------------------------------------------------------------- */
+
+/* Send a call that `waiting` counts already; our own is left for later. */
+static void
+read_call_ask(struct read_call *call, struct worker *worker)
+{
+	struct read_part *part = call->part;
+	struct message_payload *payload =
+	    call->kind == READ_CALL_DIGEST ? part->digest_payload : part->data_payload;
+
+	message_payload_ref(payload);
+	read_call_send(call, part->is_range ? VERB_RANGE_REQ : VERB_READ_REQ, payload, worker);
+}
+
+static void
+read_part_stop_timer(struct read_part *part)
+{
+	if (!part->has_timer)
+		return;
+	part->has_timer = false;
+	if (cluster_timer_stop(part->request->coordinator->ring.cluster, &part->timer))
+		read_request_unref(part->request);
+}
+
+/* Ask one replica more in the first phase. False: there is none. Any thread. */
+static bool
+read_part_contact_more(struct read_part *part, struct worker *worker)
+{
+	struct read_request *request = part->request;
+	enum read_call_kind kind;
+	struct read_call *call;
+	uint32_t index;
+	bool can_ask;
+
+	lock_take(&request->lock);
+	index = part->contact_count;
+	can_ask = part->phase == READ_FIRST && index < part->replica_count &&
+	    !part->replicas[index].peer->is_local && !read_part_has_enough_locked(part);
+	if (can_ask) {
+		part->contact_count++;
+		part->waiting++;
+	}
+	kind = part->has_data ? READ_CALL_DIGEST : READ_CALL_DATA;
+	lock_drop(&request->lock);
+	if (!can_ask)
+		return false;
+	call = read_call_new(part, index, kind);
+	lock_take(&request->lock);
+	part->replicas[index].first = call;
+	lock_drop(&request->lock);
+	read_call_ask(call, worker);
+	return true;
+}
+
+static void
+read_part_speculate(struct cluster_timer *timer)
+{
+	struct read_part *part =
+	    (struct read_part *)((char *)timer - offsetof(struct read_part, timer));
+	struct read_request *request = part->request;
+
+	if (read_part_contact_more(part, NULL))
+		atomic_fetch_add_explicit(
+		    &request->coordinator->speculative_retries, 1, memory_order_relaxed);
+	read_request_unref(request);
+}
+
+static void
+read_part_start_timer(struct read_part *part)
+{
+	struct read_request *request = part->request;
+	uint64_t delay_ns;
+
+	if (part->phase != READ_FIRST || part->contact_count >= part->replica_count ||
+	    request->consistency == CONSISTENCY_EACH_QUORUM)
+		return;
+	delay_ns = speculation_delay_ns(
+	    request->coordinator, part->command->table, request->deadline_ns - request->began_ns);
+	if (delay_ns == 0)
+		return;
+	part->timer.fire = read_part_speculate;
+	part->has_timer = true;
+	read_request_ref(request);
+	cluster_timer_start(request->coordinator->ring.cluster, &part->timer, delay_ns);
+}
+
+/* Ask the contacts: others first, then what is ours is read while they work. */
+static void
+read_part_send(struct read_part *part, struct worker *worker)
+{
+	uint32_t count = part->contact_count, whole = 1;
+	struct read_call *here = NULL;
+
+	if (part->command->table->options.speculative_retry.kind == RETRY_ALWAYS)
+		whole = 2;
+	/* Nobody else knows the part yet. */
+	for (uint32_t i = 0; i < count; i++) {
+		struct read_replica *replica = &part->replicas[i];
+
+		replica->first = read_call_new(part, i,
+		    part->phase == READ_FIRST && i >= whole ? READ_CALL_DIGEST : READ_CALL_DATA);
+		if (part->phase == READ_DATA)
+			replica->data = replica->first;
+		if (replica->peer->is_local) {
+			/* Ours comes whole: it costs no message. */
+			replica->first->kind = READ_CALL_DATA;
+			here = replica->first;
+		}
+	}
+	part->waiting = (int32_t)count;
+	for (uint32_t i = 0; i < count; i++) {
+		if (part->replicas[i].first != here)
+			read_call_ask(part->replicas[i].first, worker);
+	}
+	read_part_start_timer(part);
+	if (here != NULL)
+		read_call_run_here(here, part->command, worker);
+}
+
+void
+read_request_send(struct read_request *request, struct worker *worker)
+{
+	struct read_part *parts = request->parts;
+	uint32_t count = request->part_count;
+
+	for (uint32_t i = 0; i < count; i++)
+		read_part_send(&parts[i], worker);
+}
+
+/* ---- The end ------------------------------------------------------------------------------- */
+
+static void
+read_request_end(struct read_request *request, struct partition_iterator *source,
+    const struct error *err, struct worker *worker)
+{
+	struct coordinator_read *read = request->read;
+
+	request->read = NULL;
+	range_scan_free(request);
+	coordinator_record(
+	    request->coordinator, read->command->table, request->latency, request->began_ns);
+	read->worker = worker;
+	read->on_done(read, source, err);
+}
+
+void
+read_request_fail(struct read_request *request, const struct error *err, struct worker *worker)
+{
+	read_request_end(request, NULL, err, worker);
+}
+
+/* The parts' sources one after the other; keeps the request, and so the answers' bytes. */
+struct read_source {
+	struct partition_iterator iterator; /* first */
+	struct read_request *request;
+	uint32_t count, at;
+	struct partition_iterator **sources;
+};
+
+static int
+read_source_next(
+    struct partition_iterator *iterator, struct unfiltered_iterator **out, struct error *err)
+{
+	struct read_source *source = (struct read_source *)iterator;
+
+	for (; source->at < source->count; source->at++) {
+		int rc = partition_iterator_next(source->sources[source->at], out, err);
+
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void
+read_source_close(struct partition_iterator *iterator)
+{
+	struct read_source *source = (struct read_source *)iterator;
+	struct read_request *request = source->request;
+
+	for (uint32_t i = 0; i < source->count; i++)
+		partition_iterator_close(source->sources[i]);
+	read_request_unref(request);
+}
+
+void
+read_request_succeed(struct read_request *request, struct partition_iterator **sources,
+    uint32_t count, struct worker *worker)
+{
+	static const struct partition_iterator_ops ops = {read_source_next, read_source_close};
+	struct read_source *source = arena_alloc(request->read->arena, sizeof(*source));
+	struct error err;
+
+	if (source == NULL) {
+		for (uint32_t i = 0; i < count; i++)
+			partition_iterator_close(sources[i]);
+		error_set(&err, ERROR_NO_MEMORY, "no memory for a read");
+		read_request_fail(request, &err, worker);
+		return;
+	}
+	*source = (struct read_source){
+	    .iterator.ops = &ops, .request = request, .count = count, .sources = sources};
+	read_request_ref(request);
+	read_request_end(request, &source->iterator, NULL, worker);
+}
+
+int
+read_part_source(struct read_part *part, struct partition_iterator **out, struct error *err)
+{
+	if (part->resolver == NULL)
+		return read_response_partitions(
+		    &part->response, part->request->read->arena, out, err);
+	*out = data_resolver_partitions(part->resolver);
+	return *out != NULL ? 0 : error_set(err, ERROR_NO_MEMORY, "no memory for a read");
+}
+
+/* Too few answers: what came, and why the others did not. */
+static void
+read_part_fail(struct read_part *part, struct worker *worker)
+{
+	struct read_request *request = part->request;
+	enum error_code code = ERROR_READ_TIMEOUT;
+	struct error err;
+	int32_t received = 0;
+	bool has_data;
+
+	err.failures = 0;
+	err.replica_count = 0;
+	lock_take(&request->lock);
+	has_data = part->has_data;
+	for (uint32_t i = 0; i < part->contact_count; i++) {
+		const struct read_replica *replica = &part->replicas[i];
+		const struct read_call *call =
+		    replica->data != NULL ? replica->data : replica->first;
+
+		if (call == NULL)
+			continue;
+		received += call->state == READ_CALL_ANSWERED;
+		if (call->state != READ_CALL_FAILED)
+			continue;
+		if (call->reason != FAILURE_TIMEOUT)
+			code = ERROR_READ_FAILURE;
+		coordinator_error_replica(&err, replica->peer, (enum failure_reason)call->reason);
+	}
+	lock_drop(&request->lock);
+	if (received >= part->block_for && has_data)
+		received = part->block_for - 1;
+	coordinator_error_finish(&err, code, request->consistency, received, part->block_for);
+	err.data_present = has_data;
+	read_request_fail(request, &err, worker);
+}
+
+/* A step after the first answers went wrong. */
+static void
+read_part_fail_late(struct read_part *part, const struct error *cause, struct worker *worker)
+{
+	struct read_request *request = part->request;
+	struct error err = *cause;
+
+	if (err.code < ERROR_SERVER || err.code == ERROR_PROTOCOL) {
+		err.failures = 1;
+		err.replica_count = 0;
+		coordinator_error_finish(&err, ERROR_READ_FAILURE, request->consistency,
+		    part->block_for - 1, part->block_for);
+		err.data_present = true;
+	}
+	read_request_fail(request, &err, worker);
+}
+
+static void
+read_part_settle(struct read_part *part, struct worker *worker)
+{
+	struct read_request *request = part->request;
+	struct partition_iterator **sources;
+	struct error err;
+
+	lock_take(&request->lock);
+	part->phase = READ_SETTLED;
+	lock_drop(&request->lock);
+	if (--request->unsettled > 0)
+		return;
+	if (request->scan != NULL) {
+		range_request_settled(request, worker);
+		return;
+	}
+	sources = arena_alloc(request->read->arena, sizeof(*sources));
+	if (sources == NULL)
+		error_set(&err, ERROR_NO_MEMORY, "no memory for a read");
+	if (sources == NULL || read_part_source(part, sources, &err) != 0)
+		read_part_fail_late(part, &err, worker);
+	else
+		read_request_succeed(request, sources, 1, worker);
+}
+
+/* ---- Repairs ------------------------------------------------------------------------------- */
+
+static void
+read_repair_applied(struct store_write *write, const struct error *err)
+{
+	read_call_ended(write->context, err == NULL, FAILURE_UNKNOWN, NULL);
+}
+
+static void
+read_call_repair(struct read_call *call, const struct mutation *mutation, struct worker *worker)
+{
+	struct message_payload *payload = NULL;
+	struct buffer encoded;
+	struct error err;
+
+	if (call->part->replicas[call->replica].peer->is_local) {
+		/* Awaited whatever the level needs: the mutation lies in the caller's arena. */
+		call->write = (struct store_write){.mutation = mutation,
+		    .is_durable = true,
+		    .on_done = read_repair_applied,
+		    .context = call};
+		read_request_ref(call->part->request);
+		store_apply(call->part->request->coordinator->store, &call->write);
+		return;
+	}
+	buffer_init(&encoded);
+	mutation_encode(mutation, &encoded);
+	if (buffer_check(&encoded, &err) == 0)
+		payload = message_payload_new(buffer_slice(&encoded));
+	buffer_fini(&encoded);
+	read_call_send(call, VERB_READ_REPAIR_REQ, payload, worker);
+}
+
+/* Send what the replicas lack, ours too. True: something was sent. */
+static bool
+read_part_repair(struct read_part *part, struct worker *worker)
+{
+	struct read_request *request = part->request;
+	uint32_t total = 0, count, repairing = 0;
+
+	if (!part->command->table->options.is_read_repair_blocking)
+		return false;
+	for (uint32_t i = 0; i < part->replica_count; i++) {
+		(void)data_resolver_repairs(part->resolver, i, &count);
+		part->replicas[i].repairs_left = part->replicas[i].repairs_unended = count;
+		if (count > 0 && part->replicas[i].peer->is_local)
+			part->is_repairing_here = true;
+		total += count;
+		repairing += count > 0;
+	}
+	if (total == 0)
+		return false;
+	lock_take(&request->lock);
+	part->phase = READ_REPAIR;
+	part->waiting = (int32_t)total;
+	part->answered = 0;
+	part->repairing = repairing;
+	(void)read_part_wake_locked(part);
+	lock_drop(&request->lock);
+	atomic_fetch_add_explicit(&request->coordinator->read_repairs, 1, memory_order_relaxed);
+	for (uint32_t i = 0; i < part->replica_count; i++) {
+		const struct mutation *mutations = data_resolver_repairs(part->resolver, i, &count);
+
+		for (uint32_t j = 0; j < count; j++)
+			read_call_repair(
+			    read_call_new(part, i, READ_CALL_REPAIR), &mutations[j], worker);
+	}
+	return true;
+}
+
+/* Enough of the repairs are acknowledged, or none of them is awaited any more. */
+static void
+read_part_repaired(struct read_part *part, struct worker *worker)
+{
+	struct read_request *request = part->request;
+	struct error err;
+	bool is_enough;
+
+	lock_take(&request->lock);
+	is_enough = part->participants - part->repairing >= (uint32_t)part->block_for;
+	lock_drop(&request->lock);
+	if (is_enough) {
+		read_part_settle(part, worker);
+		return;
+	}
+	err.failures = 0;
+	err.replica_count = 0;
+	coordinator_error_finish(
+	    &err, ERROR_READ_TIMEOUT, request->consistency, part->block_for - 1, part->block_for);
+	err.data_present = true;
+	read_request_fail(request, &err, worker);
+}
+
+/* ---- Merging ------------------------------------------------------------------------------- */
+
+static void
+read_call_ask_more(struct read_call *call, struct worker *worker)
+{
+	struct message_payload *payload = NULL;
+	struct buffer encoded;
+	struct error err;
+
+	if (call->part->replicas[call->replica].peer->is_local) {
+		read_call_run_here(call, call->command, worker);
+		return;
+	}
+	buffer_init(&encoded);
+	buffer_put_u8(&encoded, READ_KIND_DATA);
+	read_command_encode(call->command, &encoded);
+	if (buffer_check(&encoded, &err) == 0)
+		payload = message_payload_new(buffer_slice(&encoded));
+	buffer_fini(&encoded);
+	read_call_send(
+	    call, call->command->is_range ? VERB_RANGE_REQ : VERB_READ_REQ, payload, worker);
+}
+
+static int
+read_part_ask(struct read_part *part, struct worker *worker, struct error *err)
+{
+	struct read_request *request = part->request;
+	uint32_t count = data_resolver_request_count(part->resolver);
+	struct read_call **calls =
+	    arena_calloc(request->read->arena, count, sizeof(struct read_call *));
+
+	if (calls == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a read");
+	for (uint32_t i = 0; i < count; i++) {
+		const struct data_resolver_request *asked =
+		    data_resolver_request(part->resolver, i);
+
+		calls[i] = read_call_new(part, asked->replica, READ_CALL_ASK);
+		calls[i]->command = asked->command;
+		calls[i]->index = i;
+	}
+	lock_take(&request->lock);
+	part->phase = READ_ASK;
+	part->waiting = (int32_t)count;
+	part->answered = 0;
+	lock_drop(&request->lock);
+	for (uint32_t i = 0; i < count; i++)
+		read_call_ask_more(calls[i], worker);
+	return 0;
+}
+
+static void
+read_part_merge(struct read_part *part, struct worker *worker)
+{
+	struct error err;
+
+	switch (data_resolver_run(part->resolver, &err)) {
+	case DATA_RESOLVER_DONE:
+		if (!read_part_repair(part, worker))
+			read_part_settle(part, worker);
+		return;
+	case DATA_RESOLVER_ASK:
+		if (read_part_ask(part, worker, &err) == 0)
+			return;
+		break;
+	case DATA_RESOLVER_FAILED:
+		break;
+	}
+	read_part_fail_late(part, &err, worker);
+}
+
+/* The calls of a kind that were answered in the phase that ended; the lists of calls are the lock's. */
+static void
+read_part_asked(struct read_part *part, struct worker *worker)
+{
+	struct read_request *request = part->request;
+	uint32_t count = data_resolver_request_count(part->resolver), answered = 0;
+	struct read_call *call, *failed = NULL;
+	struct error err;
+
+	lock_take(&request->lock);
+	call = request->calls;
+	lock_drop(&request->lock);
+	/* Each round's calls stand in front of the rounds before, and only runners put them there; a speculation's
+	 * may stand between. */
+	for (; call != NULL && answered < count; call = call->next) {
+		if (call->part != part || call->kind != READ_CALL_ASK)
+			continue;
+		answered++;
+		if (call->state != READ_CALL_ANSWERED) {
+			failed = call;
+			continue;
+		}
+		if (data_resolver_answer(
+			part->resolver, call->index, read_call_bytes(call), &err) != 0) {
+			read_part_fail_late(part, &err, worker);
+			return;
+		}
+	}
+	if (failed == NULL) {
+		read_part_merge(part, worker);
+		return;
+	}
+	err.failures = 0;
+	err.replica_count = 0;
+	coordinator_error_replica(
+	    &err, part->replicas[failed->replica].peer, (enum failure_reason)failed->reason);
+	coordinator_error_finish(&err,
+	    failed->reason == FAILURE_TIMEOUT ? ERROR_READ_TIMEOUT : ERROR_READ_FAILURE,
+	    request->consistency, part->block_for - 1, part->block_for);
+	err.data_present = true;
+	read_request_fail(request, &err, worker);
+}
+
+/* Data from as many as the level needs. */
+static void
+read_part_resolve(struct read_part *part, struct worker *worker)
+{
+	struct read_request *request = part->request;
+	struct read_call *only = NULL;
+	struct error err;
+	int rc = 0;
+
+	part->participants = 0;
+	part->resolver =
+	    data_resolver_new(part->command, part->replica_count, request->read->arena);
+	if (part->resolver == NULL)
+		rc = error_set(&err, ERROR_NO_MEMORY, "no memory for a read");
+	for (uint32_t i = 0; i < part->contact_count && rc == 0; i++) {
+		struct read_call *call = part->replicas[i].data;
+		bool is_answered;
+
+		lock_take(&request->lock);
+		is_answered = call != NULL && call->state == READ_CALL_ANSWERED;
+		lock_drop(&request->lock);
+		if (!is_answered)
+			continue;
+		part->participants++;
+		only = call;
+		rc = data_resolver_add(part->resolver, i, read_call_bytes(call), &err);
+	}
+	if (rc == 0 && part->participants == 1) {
+		/* Nothing to merge with. */
+		part->resolver = NULL;
+		rc = read_response_decode(read_call_bytes(only), part->command,
+		    request->read->arena, &part->response, &err);
+		if (rc == 0) {
+			read_part_settle(part, worker);
+			return;
+		}
+	}
+	if (rc != 0)
+		read_part_fail_late(part, &err, worker);
+	else
+		read_part_merge(part, worker);
+}
+
+/* Digests differ: data from all that were asked. */
+static void
+read_part_fetch_all(struct read_part *part, struct worker *worker)
+{
+	struct read_request *request = part->request;
+	uint32_t count, here = UINT32_MAX;
+
+	lock_take(&request->lock);
+	count = part->contact_count;
+	lock_drop(&request->lock);
+	for (uint32_t i = 0; i < count; i++) {
+		struct read_replica *replica = &part->replicas[i];
+		bool has_data;
+
+		lock_take(&request->lock);
+		has_data = replica->first != NULL && replica->first->kind == READ_CALL_DATA &&
+		    replica->first->state == READ_CALL_ANSWERED;
+		lock_drop(&request->lock);
+		replica->data = has_data ? replica->first : read_call_new(part, i, READ_CALL_DATA);
+	}
+	lock_take(&request->lock);
+	part->phase = READ_DATA;
+	part->contact_count = count;
+	part->waiting = part->answered = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (part->replicas[i].data == part->replicas[i].first)
+			part->answered++;
+		else
+			part->waiting++;
+	}
+	/* All may be here already: two that sent data differ. */
+	(void)read_part_wake_locked(part);
+	lock_drop(&request->lock);
+	for (uint32_t i = 0; i < count; i++) {
+		struct read_replica *replica = &part->replicas[i];
+
+		if (replica->data == replica->first)
+			continue;
+		if (replica->peer->is_local)
+			here = i;
+		else
+			read_call_ask(replica->data, worker);
+	}
+	if (here != UINT32_MAX)
+		read_call_run_here(part->replicas[here].data, part->command, worker);
+}
+
+/* ---- Digests ------------------------------------------------------------------------------- */
+
+static int
+read_call_digest(struct read_part *part, struct read_call *call, struct read_digest *out,
+    struct read_response *response, struct error *err)
+{
+	struct arena *arena = part->request->read->arena;
+
+	if (read_response_decode(read_call_bytes(call), part->command, arena, response, err) != 0)
+		return -1;
+	if (response->is_digest)
+		*out = response->digest;
+	else if (call->answer == NULL)
+		*out = call->digest;
+	else
+		return read_response_digest(response, arena, out, err);
+	return 0;
+}
+
+/* 1: all that answered have the same; 0: they differ; -1. The data is in part->response. */
+static int
+read_part_compare(struct read_part *part, struct error *err)
+{
+	struct read_request *request = part->request;
+	struct read_digest first, other;
+	bool has_first = false, has_data = false;
+
+	for (uint32_t i = 0; i < part->replica_count; i++) {
+		struct read_response response;
+		struct read_call *call;
+		bool is_answered;
+
+		lock_take(&request->lock);
+		call = part->replicas[i].first;
+		is_answered = call != NULL && call->state == READ_CALL_ANSWERED;
+		lock_drop(&request->lock);
+		if (!is_answered)
+			continue;
+		if (part->block_for == 1 && call->kind == READ_CALL_DATA) {
+			/* Whoever came first. */
+			return read_response_decode(read_call_bytes(call), part->command,
+				   request->read->arena, &part->response, err) == 0
+			    ? 1
+			    : -1;
+		}
+		if (read_call_digest(part, call, has_first ? &other : &first, &response, err) != 0)
+			return -1;
+		if (has_first && !read_digest_equal(&first, &other))
+			return 0;
+		has_first = true;
+		if (!response.is_digest && !has_data) {
+			part->response = response;
+			has_data = true;
+		}
+	}
+	return has_data ? 1 : error_set(err, ERROR_PROTOCOL, "a digest was sent in place of data");
+}
+
+static void
+read_part_check(struct read_part *part, struct worker *worker)
+{
+	struct read_request *request = part->request;
+	struct error err;
+	bool is_enough;
+	int rc;
+
+	lock_take(&request->lock);
+	is_enough = read_part_has_enough_locked(part);
+	lock_drop(&request->lock);
+	if (!is_enough) {
+		if (part->may_contact_more &&
+		    coordinator_now(request->coordinator) < request->deadline_ns &&
+		    read_part_contact_more(part, worker))
+			return;
+		read_part_stop_timer(part);
+		read_part_fail(part, worker);
+		return;
+	}
+	read_part_stop_timer(part);
+	rc = read_part_compare(part, &err);
+	if (rc < 0) {
+		read_part_fail_late(part, &err, worker);
+	} else if (rc > 0) {
+		read_part_settle(part, worker);
+	} else {
+		atomic_fetch_add_explicit(
+		    &request->coordinator->digest_mismatches, 1, memory_order_relaxed);
+		read_part_fetch_all(part, worker);
+	}
+}
+
+/* ---- Running ------------------------------------------------------------------------------- */
+
+static void
+read_part_go_on(struct read_part *part, struct worker *worker)
+{
+	bool is_enough;
+
+	switch ((enum read_phase)part->phase) {
+	case READ_FIRST:
+		read_part_check(part, worker);
+		break;
+	case READ_DATA:
+		lock_take(&part->request->lock);
+		is_enough = read_part_has_enough_locked(part);
+		lock_drop(&part->request->lock);
+		if (is_enough)
+			read_part_resolve(part, worker);
+		else
+			read_part_fail(part, worker);
+		break;
+	case READ_ASK:
+		read_part_asked(part, worker);
+		break;
+	case READ_REPAIR:
+		read_part_repaired(part, worker);
+		break;
+	case READ_SETTLED:
+		break;
+	}
+}
+
+/* Take the parts that can go on until there is none. Drops one reference. */
+static void
+read_request_run(struct read_request *request, struct worker *worker)
+{
+	for (;;) {
+		struct read_part *part;
+
+		lock_take(&request->lock);
+		part = request->ready_first;
+		if (part == NULL) {
+			request->is_running = false;
+			lock_drop(&request->lock);
+			break;
+		}
+		request->ready_first = part->next_ready;
+		if (request->ready_first == NULL)
+			request->ready_last = NULL;
+		part->is_queued = false;
+		lock_drop(&request->lock);
+		if (request->read != NULL)
+			read_part_go_on(part, worker);
+	}
+	read_request_unref(request);
+}
+
+void
+read_request_begin(struct read_request *request, struct worker *worker)
+{
+	read_request_send(request, worker);
+	read_request_run(request, worker);
+}
+
+static void
+read_request_single(
+    struct coordinator *coordinator, struct coordinator_read *read, const struct replica_plan *plan)
+{
+	struct read_request *request =
+	    read_request_new(coordinator, read, COORDINATOR_TIMEOUT_READ);
+	struct error err;
+	int rc = 0;
+
+	if (request == NULL || read_request_make_parts(request, 1, plan->count) != 0)
+		rc = error_set(&err, ERROR_NO_MEMORY, "no memory for a read");
+	if (rc == 0)
+		rc = read_part_init(&request->parts[0], read->command, plan, false, &err);
+	if (rc == 0) {
+		read_request_begin(request, read->worker);
+		return;
+	}
+	if (request != NULL)
+		read_request_unref(request);
+	read->on_done(read, NULL, &err);
+}
+
+void
+read_request_start(struct coordinator *coordinator, struct coordinator_read *read)
+{
+	const struct topology *topology = topology_acquire(coordinator->ring.topology);
+	const struct replication *replication = topology_replication(topology, read->keyspace);
+	const struct read_command *command = read->command;
+	struct replica_plan plan;
+	bool is_here = replication_is_local_strategy(replication);
+	struct error err;
+	int rc = 0;
+
+	if (!is_here && command->is_range) {
+		range_request_start(coordinator, read, topology, replication);
+		return;
+	}
+	if (!is_here)
+		rc = replica_plan_for_read(&plan, topology, replication, command->token,
+		    read->consistency,
+		    command->table->options.speculative_retry.kind == RETRY_ALWAYS,
+		    coordinator->ring.snitch, read->arena, &err);
+	if (!is_here && rc == 0)
+		is_here = plan.contact_count == 1 && plan.replicas[0].peer->is_local;
+	if (!is_here && rc == 0)
+		read_request_single(coordinator, read, &plan);
+	topology_release(coordinator->ring.topology, topology);
+	if (rc != 0)
+		read->on_done(read, NULL, &err);
+	else if (is_here)
+		coordinator_read_local(coordinator, read);
+}

@@ -1,0 +1,790 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/sim/world/ring.h"
+#include <stdlib.h>
+#include <string.h>
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "cluster/replica_plan.h"
+#include "cluster/topology.h"
+#include "cql/table_options_internal.h"
+#include "storage/counter.h"
+
+enum { RING_TOKENS = 4, RING_NOW_S = 1767225700 };
+
+struct ring_hint {
+	uint32_t to, from;
+	struct message_payload *payload;
+	bool is_given;
+};
+
+struct ring_node {
+	struct ring *ring;
+	struct world_node *node;
+	struct store *store;
+	struct schema *schema;
+	const struct keyspace_metadata *keyspace;
+	struct table_metadata *tables[2];
+	bool has_forgotten;
+	struct topology_holder *topology;
+	struct snitch *snitch;
+	struct coordinator *coordinator;
+	bool *alive; /* the ring's, by node */
+};
+
+struct ring {
+	struct ring_options options;
+	struct world *world;
+	bool *alive;
+	uint32_t hint_count;
+	struct ring_hint hints[RING_HINTS_MAX];
+};
+
+static struct ring_node *
+ring_node(struct ring *ring, uint32_t index)
+{
+	return world_node(ring->world, index)->parts;
+}
+
+static void
+ring_must(int rc, const struct error *err)
+{
+	if (rc == 0)
+		return;
+	printf("ring: %s\n", err->text);
+	abort();
+}
+
+/* ---- A node's parts ------------------------------------------------------------------------ */
+
+static bool
+ring_submit_work(void *context, const char *stage, store_work_fn work, void *argument)
+{
+	(void)context;
+	(void)stage;
+	work(argument);
+	return true;
+}
+
+static struct table_metadata *
+ring_make_table(const struct ring *ring, const char *name, bool is_counter)
+{
+	struct table_builder *builder =
+	    table_builder_new(slice_of_string("ks"), slice_of_string(name));
+	struct uuid id = {
+	    {(uint8_t)name[0], 2, 3, 4, 5, 6, 0x11, 8, 0x89, 10, 11, 12, 13, 14, 15, 16}};
+	struct table_options *options = table_builder_options(builder);
+	struct table_metadata *table;
+	struct error err;
+
+	table_builder_set_id(builder, &id);
+	table_builder_add(builder, COLUMN_PARTITION_KEY, "pk", "int");
+	if (is_counter) {
+		table_builder_set_flags(builder, TABLE_COMPOUND | TABLE_COUNTER);
+		table_builder_add(builder, COLUMN_REGULAR, "n", "counter");
+	} else {
+		table_builder_add(builder, COLUMN_CLUSTERING, "ck", "int");
+		table_builder_add(builder, COLUMN_REGULAR, "v", "bigint");
+	}
+	if (ring->options.speculative_retry != NULL)
+		ring_must(
+		    table_options_parse_retry(slice_of_string(ring->options.speculative_retry),
+			&options->speculative_retry, table_builder_arena(builder), &err),
+		    &err);
+	ring_must(table_builder_build(builder, &table, &err), &err);
+	table_builder_free(builder);
+	return table;
+}
+
+static void
+ring_make_schema(struct ring_node *node)
+{
+	const struct ring *ring = node->ring;
+	char factor[12], names[8][16];
+	struct option_entry entries[9];
+	struct option_map replication = {entries, 1};
+	struct keyspace_metadata *bare, *with, *both;
+	struct schema *empty = schema_new();
+
+	snprintf(factor, sizeof(factor), "%d", (int)ring->options.factor);
+	entries[0].key = slice_of_string("class");
+	if (ring->options.datacenters > 1) {
+		entries[0].value =
+		    slice_of_string("org.apache.cassandra.locator.NetworkTopologyStrategy");
+		for (uint32_t i = 0; i < ring->options.datacenters; i++) {
+			snprintf(names[i], sizeof(names[i]), "dc%u", i + 1);
+			entries[1 + i] = (struct option_entry){
+			    slice_of_string(names[i]), slice_of_string(factor)};
+		}
+		replication.count += ring->options.datacenters;
+	} else {
+		entries[0].value = slice_of_string("org.apache.cassandra.locator.SimpleStrategy");
+		entries[1] = (struct option_entry){
+		    slice_of_string("replication_factor"), slice_of_string(factor)};
+		replication.count = 2;
+	}
+	node->tables[0] = ring_make_table(ring, "t", false);
+	node->tables[1] = ring_make_table(ring, "c", true);
+	bare = keyspace_new(slice_of_string("ks"), &replication, true, false);
+	with = keyspace_with_table(bare, node->tables[0]);
+	both = keyspace_with_table(with, node->tables[1]);
+	node->schema = schema_with_keyspace(empty, both);
+	node->keyspace = schema_keyspace(node->schema, slice_of_string("ks"));
+	keyspace_unref(bare);
+	keyspace_unref(with);
+	keyspace_unref(both);
+	schema_unref(empty);
+}
+
+static const char *
+ring_datacenter(const struct ring *ring, uint32_t index)
+{
+	static const char *const names[] = {"dc1", "dc2", "dc3", "dc4"};
+
+	return names[ring->options.datacenters > 1 ? index % ring->options.datacenters : 0];
+}
+
+static void
+ring_make_topology(struct ring_node *node)
+{
+	struct ring *ring = node->ring;
+	uint32_t count = ring->options.world.node_count;
+	struct member *members = xcalloc(count, sizeof(*members));
+	int64_t(*tokens)[RING_TOKENS] = xcalloc(count, sizeof(*tokens));
+	struct error err;
+
+	node->topology = topology_holder_new(node->node->peers);
+	topology_holder_set_local(
+	    node->topology, ring_datacenter(ring, node->node->index), "rack1");
+	for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t j = 0; j < RING_TOKENS; j++)
+			/* Spread evenly, each node's turn again and again. */
+			tokens[i][j] =
+			    (int64_t)((j * count + i) * (UINT64_MAX / (RING_TOKENS * count)) +
+				(UINT64_C(1) << 63) + 1);
+		members[i] = (struct member){
+		    .peer = peers_get(node->node->peers, &world_node(ring->world, i)->endpoint),
+		    .host_id = {{(uint8_t)(i + 1)}},
+		    .datacenter = ring_datacenter(ring, i),
+		    .rack = "rack1",
+		    .state = MEMBER_NORMAL,
+		    .token_count = RING_TOKENS,
+		    .tokens = tokens[i]};
+		atomic_store(&members[i].peer->is_alive, i == node->node->index || ring->alive[i]);
+	}
+	ring_must(topology_update(node->topology, members, count, &err), &err);
+	free(members);
+	free(tokens);
+}
+
+static uint64_t
+ring_timeout_ns(void *context, enum coordinator_timeout which)
+{
+	(void)context;
+	return which == COORDINATOR_TIMEOUT_RANGE ? 10 * WORLD_S : 2 * WORLD_S;
+}
+
+static struct schema *
+ring_schema(void *context)
+{
+	struct ring_node *node = context;
+
+	return node->has_forgotten ? schema_new() : schema_ref(node->schema);
+}
+
+static uint32_t
+ring_tombstones(void *context)
+{
+	(void)context;
+	return 100000;
+}
+
+static int
+ring_record_truncate(
+    void *context, struct table_store *table, struct commitlog_position position, struct error *err)
+{
+	(void)context;
+	(void)table;
+	(void)position;
+	(void)err;
+	return 0;
+}
+
+static int
+ring_truncate_table(void *context, const struct table_metadata *table, struct error *err)
+{
+	struct ring_node *node = context;
+
+	return store_truncate(
+	    node->store, store_table(node->store, table), ring_record_truncate, node, err);
+}
+
+static uint32_t
+ring_index_of(struct ring *ring, const struct peer *peer)
+{
+	for (uint32_t i = 0; i < ring->options.world.node_count; i++) {
+		if (endpoint_equal(&world_node(ring->world, i)->endpoint, &peer->endpoint))
+			return i;
+	}
+	abort();
+}
+
+static bool
+ring_wants_hint(void *context, struct peer *peer)
+{
+	(void)peer;
+	return ((struct ring_node *)context)->ring->options.has_hints;
+}
+
+static bool
+ring_write_hint(
+    void *context, struct peer *peer, struct message_payload *mutation, int64_t created_ms)
+{
+	struct ring_node *node = context;
+	struct ring *ring = node->ring;
+
+	(void)created_ms;
+	if (ring->hint_count == RING_HINTS_MAX)
+		return false;
+	message_payload_ref(mutation);
+	ring->hints[ring->hint_count++] = (struct ring_hint){
+	    .to = ring_index_of(ring, peer), .from = node->node->index, .payload = mutation};
+	return true;
+}
+
+static void
+ring_open_store(struct ring_node *node)
+{
+	static const char *const directories[] = {"/data"};
+	struct store_executor executor = {ring_submit_work, node};
+	struct store_options options;
+	struct uuid host_id = {{(uint8_t)(node->node->index + 1)}};
+	struct error err;
+
+	store_options_defaults(&options);
+	options.data_directories = directories;
+	options.data_directory_count = 1;
+	options.commitlog_directory = "/commitlog";
+	options.commitlog_segment_bytes = 1 << 20;
+	options.commitlog_total_bytes = 16 << 20;
+	options.memtable_bytes = 64 << 20;
+	options.memtable_shards = 2;
+	ring_must(store_open(&options, node->node->env, &executor, &node->store, &err), &err);
+	ring_must(store_set_schema(node->store, node->schema, &err), &err);
+	store_set_host_id(node->store, &host_id);
+	ring_must(store_replay(node->store, &err), &err);
+}
+
+static void *
+ring_start(struct world_node *world_node, void *context)
+{
+	struct ring_node *node = xzalloc(sizeof(*node));
+	struct snitch_config config = snitch_config_default;
+	struct coordinator_ring ring;
+	struct uuid host_id = {{(uint8_t)(world_node->index + 1)}};
+	struct error err;
+
+	node->ring = context;
+	node->node = world_node;
+	ring_make_schema(node);
+	ring_open_store(node);
+	ring_make_topology(node);
+	config.endpoint_snitch = "SimpleSnitch";
+	ring_must(
+	    snitch_new(&config, world_node->env, world_node->peers, &node->snitch, &err), &err);
+	node->coordinator = coordinator_new(node->store, world_node->env);
+	coordinator_set_host_id(node->coordinator, &host_id);
+	ring = (struct coordinator_ring){.cluster = &world_node->cluster,
+	    .messaging = world_node->messaging,
+	    .peers = world_node->peers,
+	    .topology = node->topology,
+	    .snitch = node->snitch,
+	    .context = node,
+	    .timeout_ns = ring_timeout_ns,
+	    .schema = ring_schema,
+	    .tombstone_failure_threshold = ring_tombstones,
+	    .truncate = ring_truncate_table,
+	    .hints = {node, ring_wants_hint, ring_write_hint}};
+	coordinator_set_ring(node->coordinator, &ring);
+	return node;
+}
+
+static void
+ring_stop(struct world_node *world_node, void *parts, void *context)
+{
+	struct ring_node *node = parts;
+
+	(void)world_node;
+	(void)context;
+	coordinator_free(node->coordinator);
+	store_close(node->store);
+	topology_holder_free(node->topology);
+	snitch_free(node->snitch);
+	schema_unref(node->schema);
+	table_unref(node->tables[0]);
+	table_unref(node->tables[1]);
+	free(node);
+}
+
+/* ---- The ring ------------------------------------------------------------------------------ */
+
+struct ring *
+ring_new(const struct ring_options *options)
+{
+	static const struct world_ops ops = {.start = ring_start, .stop = ring_stop};
+	struct ring *ring = xzalloc(sizeof(*ring));
+	uint32_t count = options->world.node_count;
+
+	ring->options = *options;
+	ring->options.world.has_disks = true;
+	ring->alive = xcalloc(count, sizeof(bool));
+	for (uint32_t i = 0; i < count; i++)
+		ring->alive[i] = true;
+	ring->world = world_new(&ring->options.world, &ops, ring);
+	for (uint32_t i = 0; i < count; i++)
+		world_start(ring->world, i);
+	return ring;
+}
+
+void
+ring_free(struct ring *ring)
+{
+	world_free(ring->world);
+	for (uint32_t i = 0; i < ring->hint_count; i++)
+		message_payload_unref(ring->hints[i].payload);
+	free(ring->alive);
+	free(ring);
+}
+
+struct world *
+ring_world(struct ring *ring)
+{
+	return ring->world;
+}
+
+struct coordinator *
+ring_coordinator(struct ring *ring, uint32_t node)
+{
+	return ring_node(ring, node)->coordinator;
+}
+
+void
+ring_set_alive(struct ring *ring, uint32_t index, bool is_alive)
+{
+	ring->alive[index] = is_alive;
+	for (uint32_t i = 0; i < ring->options.world.node_count; i++) {
+		struct world_node *node = world_node(ring->world, i);
+
+		if (node->is_up && i != index)
+			atomic_store(
+			    &peers_get(node->peers, &world_node(ring->world, index)->endpoint)
+				 ->is_alive,
+			    is_alive);
+	}
+}
+
+void
+ring_kill(struct ring *ring, uint32_t node)
+{
+	struct error err;
+
+	ring_must(store_sync(ring_node(ring, node)->store, &err), &err);
+	world_crash(ring->world, node, WORLD_KILL);
+}
+
+uint32_t
+ring_replicas(struct ring *ring, int32_t key, uint32_t *out, uint32_t capacity)
+{
+	struct ring_node *node = NULL;
+	const struct topology *topology;
+	const struct replica_set *set;
+	uint8_t pk[4];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; node == NULL; i++)
+		node = world_node(ring->world, i)->is_up ? ring_node(ring, i) : NULL;
+	store_u32(pk, (uint32_t)key);
+	topology = topology_acquire(node->topology);
+	set = replication_replicas(topology_replication(topology, node->keyspace),
+	    murmur3_token(slice_of(pk, sizeof(pk))));
+	for (uint32_t i = 0; i < set->count && count < capacity; i++)
+		out[count++] = ring_index_of(ring, set->peers[i]);
+	topology_release(node->topology, topology);
+	return count;
+}
+
+void
+ring_forget_schema(struct ring *ring, uint32_t node)
+{
+	ring_node(ring, node)->has_forgotten = true;
+}
+
+uint32_t
+ring_hint_count(const struct ring *ring)
+{
+	return ring->hint_count;
+}
+
+void
+ring_deliver_hints(struct ring *ring)
+{
+	for (uint32_t i = 0; i < ring->hint_count; i++) {
+		struct ring_hint *hint = &ring->hints[i];
+		struct world_node *from = world_node(ring->world, hint->from);
+
+		if (hint->is_given || !from->is_up || !world_node(ring->world, hint->to)->is_up)
+			continue;
+		hint->is_given = true;
+		message_payload_ref(hint->payload);
+		messaging_send(from->messaging,
+		    peers_get(from->peers, &world_node(ring->world, hint->to)->endpoint),
+		    message_new(VERB_MUTATION_REQ, hint->payload), 0, NULL);
+	}
+}
+
+/* ---- Requests ------------------------------------------------------------------------------ */
+
+static void
+ring_op_begin(struct ring *ring, uint32_t node, struct ring_op *op,
+    void (*run)(struct task *task, struct worker *worker), enum cluster_stage stage)
+{
+	struct cluster_env *env = &world_node(ring->world, node)->cluster;
+
+	op->ring = ring;
+	op->node = node;
+	op->task = (struct task){.run = run};
+	if (!cluster_submit(env, stage, &op->task))
+		abort();
+}
+
+static void
+ring_op_init(struct ring_op *op)
+{
+	void (*on_done)(struct ring_op * op) = op->on_done;
+	void *context = op->context;
+
+	memset(op, 0, sizeof(*op));
+	op->on_done = on_done;
+	op->context = context;
+	arena_init(&op->arena, 4096);
+}
+
+void
+ring_op_free(struct ring_op *op)
+{
+	if (op->arena.block_size != 0) /* it was begun */
+		arena_fini(&op->arena);
+	free(op->rows);
+	op->rows = NULL;
+}
+
+static void
+ring_op_end(struct ring_op *op, const struct error *err)
+{
+	op->is_done = true;
+	op->done_count++;
+	op->has_failed = err != NULL;
+	if (err != NULL)
+		op->err = *err;
+	if (op->on_done != NULL)
+		op->on_done(op);
+}
+
+static struct ring_op *
+ring_op_of(struct task *task)
+{
+	return (struct ring_op *)((char *)task - offsetof(struct ring_op, task));
+}
+
+static void
+ring_written(struct coordinator_write *write, const struct error *err)
+{
+	ring_op_end(write->context, err);
+}
+
+static void
+ring_run_write(struct task *task, struct worker *worker)
+{
+	struct ring_op *op = ring_op_of(task);
+
+	op->write.worker = worker;
+	coordinator_write(ring_node(op->ring, op->node)->coordinator, &op->write);
+}
+
+static void
+ring_build(struct ring_node *node, struct ring_op *op, struct mutation *mutation, int table,
+    int32_t pk, const struct row *row)
+{
+	struct partition_update *update = arena_zalloc(&op->arena, sizeof(*update));
+	struct update_builder *builder;
+	uint8_t *key = arena_alloc(&op->arena, 4);
+	struct slice *clustering =
+	    arena_calloc(&op->arena, row->clustering_count, sizeof(*clustering));
+	struct cell *cells = arena_calloc(&op->arena, row->cell_count, sizeof(*cells));
+	struct row kept = *row;
+	struct error err;
+
+	/* Rows are views: what they are made of lives as long as the op. */
+	if (row->clustering_count > 0)
+		memcpy(clustering, row->clustering, row->clustering_count * sizeof(*clustering));
+	if (row->cell_count > 0)
+		memcpy(cells, row->cells, row->cell_count * sizeof(*cells));
+	kept.clustering = clustering;
+	kept.cells = cells;
+	store_u32(key, (uint32_t)pk);
+	builder = update_builder_new(node->tables[table], slice_of(key, 4), &op->arena);
+	ring_must(update_builder_add_row(builder, &kept, &err), &err);
+	ring_must(update_builder_finish(builder, update, &err), &err);
+	*mutation = (struct mutation){.keyspace = "ks",
+	    .key = update->key,
+	    .token = update->token,
+	    .update_count = 1,
+	    .updates = update};
+}
+
+static void
+ring_begin_write(struct ring *ring, uint32_t index, struct ring_op *op, uint32_t count,
+    enum consistency level, enum write_type type)
+{
+	struct ring_node *node = ring_node(ring, index);
+
+	op->write = (struct coordinator_write){.mutations = op->mutations,
+	    .mutation_count = count,
+	    .keyspace = node->keyspace,
+	    .consistency = level,
+	    .type = type,
+	    .on_done = ring_written,
+	    .context = op,
+	    .arena = &op->arena};
+	ring_op_begin(ring, index, op, ring_run_write,
+	    type == WRITE_COUNTER ? CLUSTER_STAGE_COUNTER_MUTATION : CLUSTER_STAGE_MUTATION);
+}
+
+void
+ring_put(struct ring *ring, uint32_t index, struct ring_op *op, const struct ring_row *rows,
+    uint32_t count, int64_t timestamp, enum consistency level, enum write_type type)
+{
+	struct ring_node *node = ring_node(ring, index);
+
+	ring_op_init(op);
+	op->mutations = arena_calloc(&op->arena, count, sizeof(*op->mutations));
+	for (uint32_t i = 0; i < count; i++) {
+		uint8_t *bytes = arena_alloc(&op->arena, 12);
+		struct slice clustering = slice_of(bytes, 4);
+		struct cell cell = {.column = table_column(node->tables[0], slice_of_string("v")),
+		    .timestamp = timestamp,
+		    .local_deletion_time = LOCAL_DELETION_TIME_NONE,
+		    .value = slice_of(bytes + 4, 8)};
+		struct row row = {.clustering_count = 1,
+		    .clustering = &clustering,
+		    .liveness = {timestamp, TTL_NONE, LOCAL_DELETION_TIME_NONE},
+		    .deletion = DELETION_LIVE,
+		    .cell_count = 1,
+		    .cells = &cell};
+
+		store_u32(bytes, (uint32_t)rows[i].ck);
+		store_u64(bytes + 4, (uint64_t)rows[i].v);
+		ring_build(node, op, &op->mutations[i], 0, rows[i].pk, &row);
+	}
+	ring_begin_write(ring, index, op, count, level, type);
+}
+
+void
+ring_delete(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk, int32_t ck,
+    int64_t timestamp, enum consistency level)
+{
+	uint8_t *bytes;
+	struct slice clustering;
+	struct row row = {.clustering_count = 1,
+	    .clustering = &clustering,
+	    .liveness = LIVENESS_NONE,
+	    .deletion = {timestamp, RING_NOW_S}};
+
+	ring_op_init(op);
+	bytes = arena_alloc(&op->arena, 4);
+	store_u32(bytes, (uint32_t)ck);
+	clustering = slice_of(bytes, 4);
+	op->mutations = arena_calloc(&op->arena, 1, sizeof(*op->mutations));
+	ring_build(ring_node(ring, index), op, op->mutations, 0, pk, &row);
+	ring_begin_write(ring, index, op, 1, level, WRITE_SIMPLE);
+}
+
+void
+ring_increment(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk, int64_t delta,
+    enum consistency level)
+{
+	struct ring_node *node = ring_node(ring, index);
+	struct cell cell = {.column = table_column(node->tables[1], slice_of_string("n")),
+	    .timestamp = 1,
+	    .local_deletion_time = LOCAL_DELETION_TIME_NONE};
+	struct row row = {
+	    .liveness = LIVENESS_NONE, .deletion = DELETION_LIVE, .cell_count = 1, .cells = &cell};
+
+	ring_op_init(op);
+	cell.value = counter_make_update(delta, &op->arena);
+	op->mutations = arena_calloc(&op->arena, 1, sizeof(*op->mutations));
+	ring_build(node, op, op->mutations, 1, pk, &row);
+	ring_begin_write(ring, index, op, 1, level, WRITE_COUNTER);
+}
+
+static void
+ring_take_rows(struct ring_op *op, struct partition_iterator *source)
+{
+	struct live_reader reader;
+	struct live_row live;
+	struct error err;
+	int rc;
+
+	op->rows = xcalloc(RING_ROWS_MAX, sizeof(*op->rows));
+	live_reader_init(&reader, &op->command, source, &op->arena);
+	while ((rc = live_reader_next(&reader, &live, &err)) > 0) {
+		struct ring_row *row = &op->rows[op->row_count++];
+		const struct cell *cell;
+
+		if (op->row_count == RING_ROWS_MAX)
+			abort();
+		row->pk = (int32_t)load_u32(live.key.data);
+		if (live.row == NULL || live.row->cell_count == 0)
+			continue;
+		cell = &live.row->cells[0];
+		if (live.row->clustering_count > 0) {
+			row->ck = (int32_t)load_u32(live.row->clustering[0].data);
+			row->v = (int64_t)load_u64(cell->value.data);
+		} else {
+			row->v = counter_total(cell->value);
+		}
+	}
+	live_reader_fini(&reader);
+	ring_op_end(op, rc == 0 ? NULL : &err);
+}
+
+static void
+ring_have_read(
+    struct coordinator_read *read, struct partition_iterator *source, const struct error *err)
+{
+	struct ring_op *op = read->context;
+
+	if (err != NULL)
+		ring_op_end(op, err);
+	else
+		ring_take_rows(op, source);
+}
+
+static void
+ring_run_read(struct task *task, struct worker *worker)
+{
+	struct ring_op *op = ring_op_of(task);
+
+	op->read.worker = worker;
+	coordinator_read(ring_node(op->ring, op->node)->coordinator, &op->read);
+}
+
+static void
+ring_begin_read(struct ring *ring, uint32_t index, struct ring_op *op, int table, uint32_t limit,
+    enum consistency level)
+{
+	struct ring_node *node = ring_node(ring, index);
+
+	op->command.table = node->tables[table];
+	op->command.row_limit = limit == 0 ? READ_LIMIT_NONE : limit;
+	op->command.per_partition_limit = READ_LIMIT_NONE;
+	op->command.now_seconds = RING_NOW_S;
+	op->read = (struct coordinator_read){.command = &op->command,
+	    .keyspace = node->keyspace,
+	    .consistency = level,
+	    .arena = &op->arena,
+	    .on_done = ring_have_read,
+	    .context = op};
+	ring_op_begin(ring, index, op, ring_run_read, CLUSTER_STAGE_READ);
+}
+
+void
+ring_get(struct ring *ring, uint32_t index, struct ring_op *op, int table, int32_t pk,
+    uint32_t limit, enum consistency level)
+{
+	uint8_t *key;
+
+	ring_op_init(op);
+	key = arena_alloc(&op->arena, 4);
+	store_u32(key, (uint32_t)pk);
+	op->command.key = slice_of(key, 4);
+	op->command.token = murmur3_token(op->command.key);
+	ring_begin_read(ring, index, op, table, limit, level);
+}
+
+void
+ring_scan(
+    struct ring *ring, uint32_t index, struct ring_op *op, uint32_t limit, enum consistency level)
+{
+	ring_op_init(op);
+	op->command.is_range = true;
+	op->command.range = (struct token_range){.left = INT64_MIN, .right = INT64_MIN};
+	ring_begin_read(ring, index, op, 0, limit, level);
+}
+
+static void
+ring_truncated(struct coordinator_truncate *truncate, const struct error *err)
+{
+	ring_op_end(truncate->context, err);
+}
+
+static void
+ring_run_truncate(struct task *task, struct worker *worker)
+{
+	struct ring_op *op = ring_op_of(task);
+
+	op->truncate.worker = worker;
+	coordinator_truncate(ring_node(op->ring, op->node)->coordinator, &op->truncate);
+}
+
+void
+ring_truncate(struct ring *ring, uint32_t index, struct ring_op *op)
+{
+	ring_op_init(op);
+	op->truncate = (struct coordinator_truncate){
+	    .table = ring_node(ring, index)->tables[0], .on_done = ring_truncated, .context = op};
+	ring_op_begin(ring, index, op, ring_run_truncate, CLUSTER_STAGE_MISC);
+}
+
+static bool
+ring_op_is_done(struct world *world, void *context)
+{
+	(void)world;
+	return ((struct ring_op *)context)->is_done;
+}
+
+void
+ring_wait(struct ring *ring, struct ring_op *op)
+{
+	world_run_until(ring->world, ring_op_is_done, op, WORLD_MS, 60 * WORLD_S);
+}
+
+int64_t
+ring_look(struct ring *ring, uint32_t index, int32_t pk, int32_t ck)
+{
+	struct ring_node *node = ring_node(ring, index);
+	struct read_command command = {.table = node->tables[0],
+	    .row_limit = READ_LIMIT_NONE,
+	    .per_partition_limit = READ_LIMIT_NONE,
+	    .now_seconds = RING_NOW_S};
+	struct partition_iterator *source;
+	struct live_reader reader;
+	struct live_row live;
+	struct arena arena;
+	struct error err;
+	uint8_t key[4];
+	int64_t found = -1;
+
+	arena_init(&arena, 4096);
+	store_u32(key, (uint32_t)pk);
+	command.key = slice_of(key, 4);
+	command.token = murmur3_token(command.key);
+	ring_must(store_read(node->store, &command, &arena, &source, &err), &err);
+	live_reader_init(&reader, &command, source, &arena);
+	while (live_reader_next(&reader, &live, &err) > 0) {
+		if ((int32_t)load_u32(live.row->clustering[0].data) == ck)
+			found = (int64_t)load_u64(live.row->cells[0].value.data);
+	}
+	live_reader_fini(&reader);
+	arena_fini(&arena);
+	return found;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_TESTS_SIM_RING_H
+#define HELENUS_TESTS_SIM_RING_H
+
+/*
+ * Nodes of a simulated world that store data: each has a store on its simulated disk, a fixed ring (everybody knows all
+ * members from the start; who is alive is told by the test) and a coordinator. Clients' requests run as tasks of
+ * the node's ReadStage and MutationStage.
+ *
+ * One keyspace "ks" with the tables
+ *   0  t (pk int, ck int, v bigint, PRIMARY KEY (pk, ck))
+ *   1  c (pk int, n counter, PRIMARY KEY (pk))
+ */
+#include "cluster/coordinator.h"
+#include "tests/sim/world/world.h"
+
+enum { RING_ROWS_MAX = 4096, RING_HINTS_MAX = 4096 };
+
+struct ring;
+
+struct ring_options {
+	struct world_options world;
+	uint32_t datacenters; /* node i stands in data center "dc<i % datacenters + 1>"; 0: one */
+	int32_t factor; /* replicas, in each data center when there are several */
+	const char *speculative_retry; /* NULL: 99PERCENTILE */
+	bool has_hints; /* hints are kept in memory, and delivered by ring_deliver_hints() */
+};
+
+struct ring *ring_new(const struct ring_options *options);
+void ring_free(struct ring *ring);
+struct world *ring_world(struct ring *ring);
+struct coordinator *ring_coordinator(struct ring *ring, uint32_t node);
+/* What all nodes think of one. */
+void ring_set_alive(struct ring *ring, uint32_t node, bool is_alive);
+/*
+ * kill -9. What was written is there after it, as the server's log is, which is mapped: a simulated disk cannot map, so
+ * the log is written out first.
+ */
+void ring_kill(struct ring *ring, uint32_t node);
+/* Nodes that are replicas of a key, in order; returns how many. */
+uint32_t ring_replicas(struct ring *ring, int32_t key, uint32_t *out, uint32_t capacity);
+/* From now on the node knows no tables when others ask it: it answers with FAILURE_INCOMPATIBLE_SCHEMA. */
+void ring_forget_schema(struct ring *ring, uint32_t node);
+uint32_t ring_hint_count(const struct ring *ring);
+void ring_deliver_hints(struct ring *ring);
+
+struct ring_row {
+	int32_t pk, ck;
+	int64_t v;
+};
+
+/* A client's request. */
+struct ring_op {
+	void (*on_done)(struct ring_op *op); /* NULL: nobody */
+	void *context;
+	bool is_done, has_failed;
+	uint32_t done_count; /* must end as 1 */
+	struct error err;
+	uint32_t row_count;
+	struct ring_row *rows; /* owned by the op */
+	/* private */
+	struct ring *ring;
+	uint32_t node;
+	struct task task;
+	struct arena arena;
+	struct mutation *mutations;
+	struct read_command command;
+	struct coordinator_write write;
+	struct coordinator_read read;
+	struct coordinator_truncate truncate;
+};
+
+/* Begin; the op's memory is the caller's until ring_op_free(), which waits for nothing: the op must be done. */
+void ring_put(struct ring *ring, uint32_t node, struct ring_op *op, const struct ring_row *rows,
+    uint32_t count, int64_t timestamp, enum consistency level, enum write_type type);
+void ring_delete(struct ring *ring, uint32_t node, struct ring_op *op, int32_t pk, int32_t ck,
+    int64_t timestamp, enum consistency level);
+void ring_increment(struct ring *ring, uint32_t node, struct ring_op *op, int32_t pk, int64_t delta,
+    enum consistency level);
+/* Rows of a partition (at most `limit`; 0: all). */
+void ring_get(struct ring *ring, uint32_t node, struct ring_op *op, int table, int32_t pk,
+    uint32_t limit, enum consistency level);
+void ring_scan(
+    struct ring *ring, uint32_t node, struct ring_op *op, uint32_t limit, enum consistency level);
+void ring_truncate(struct ring *ring, uint32_t node, struct ring_op *op);
+void ring_op_free(struct ring_op *op);
+/* Run the world until the op is done. */
+void ring_wait(struct ring *ring, struct ring_op *op);
+/* What one node's store has of table t: the row's v, or -1. */
+int64_t ring_look(struct ring *ring, uint32_t node, int32_t pk, int32_t ck);
+
+#endif
