@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,28 +48,29 @@ coordinator_set_host_id(struct coordinator *coordinator, const struct uuid *host
 	coordinator->counters.host_id = *host_id;
 }
 
-void
-coordinator_set_ring(struct coordinator *coordinator, const struct coordinator_ring *ring)
+/* Is this node still alone? */
+static void
+coordinator_topology_changed(struct topology_listener *listener)
 {
-	coordinator->ring = *ring;
-	coordinator->has_ring = true;
-	coordinator_handle_verbs(coordinator);
-	coordinator_topology_changed(coordinator);
-}
-
-void
-coordinator_topology_changed(struct coordinator *coordinator)
-{
-	const struct topology *topology;
+	struct coordinator *coordinator =
+	    (struct coordinator *)((char *)listener - offsetof(struct coordinator, listener));
+	const struct topology *topology = topology_acquire(coordinator->ring.topology);
 	bool is_alone = true;
 
-	if (!coordinator->has_ring)
-		return;
-	topology = topology_acquire(coordinator->ring.topology);
 	for (uint32_t i = 0; i < topology_member_count(topology); i++)
 		is_alone = is_alone && topology_member(topology, i)->peer->is_local;
 	topology_release(coordinator->ring.topology, topology);
 	atomic_store(&coordinator->is_alone, is_alone);
+}
+
+void
+coordinator_set_ring(struct coordinator *coordinator, const struct coordinator_ring *ring)
+{
+	coordinator->ring = *ring;
+	coordinator_handle_verbs(coordinator);
+	coordinator->listener.changed = coordinator_topology_changed;
+	topology_holder_listen(ring->topology, &coordinator->listener);
+	coordinator_topology_changed(&coordinator->listener);
 }
 
 bool

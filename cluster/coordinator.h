@@ -76,10 +76,8 @@ struct coordinator_ring {
 	struct coordinator_hints hints;
 };
 
-/* Before the first message; registers the handlers. */
+/* Before the first message; registers the handlers, and listens to the topology. */
 void coordinator_set_ring(struct coordinator *coordinator, const struct coordinator_ring *ring);
-/* To be called after each topology_update(): is this node still alone? Any thread. */
-void coordinator_topology_changed(struct coordinator *coordinator);
 /*
  * Is this node the only replica of the token (and nobody else gets its writes)? Only then may what needs all
  * replicas be decided under a lock of this node.

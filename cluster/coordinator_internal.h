@@ -35,7 +35,7 @@ struct coordinator {
 	struct counter_updater counters;
 	/* The node is the only one: nothing of what follows is looked at. */
 	_Atomic bool is_alone;
-	bool has_ring;
+	struct topology_listener listener;
 	struct coordinator_ring ring;
 	_Atomic(struct coordinator_table *) tables; /* owned */
 	atomic_ullong speculative_retries, digest_mismatches, read_repairs, hints;

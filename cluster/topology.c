@@ -17,6 +17,7 @@ struct topology_holder {
 	struct topology_slot *slots; /* owned */
 	char *datacenter, *rack; /* owned; this node's */
 	uint64_t version;
+	struct topology_listener *listeners; /* borrowed */
 };
 
 /* Threads spread over the stripes by where their stacks lie. */
@@ -426,7 +427,16 @@ topology_update(
 	if (topology_new(holder, members, count, &topology, err) != 0)
 		return -1;
 	topology_publish(holder, topology);
+	for (struct topology_listener *each = holder->listeners; each != NULL; each = each->next)
+		each->changed(each);
 	return 0;
+}
+
+void
+topology_holder_listen(struct topology_holder *holder, struct topology_listener *listener)
+{
+	listener->next = holder->listeners;
+	holder->listeners = listener;
 }
 
 void

@@ -50,6 +50,14 @@ void topology_holder_free(struct topology_holder *holder);
 void
 topology_holder_set_local(struct topology_holder *holder, const char *datacenter, const char *rack);
 
+/* Somebody who is told of each new snapshot, once it is the current one; embedded in what wants to know. */
+struct topology_listener {
+	void (*changed)(struct topology_listener *listener); /* on the updating thread */
+	struct topology_listener *next;
+};
+/* Before the first update that it shall hear of; never taken out. */
+void topology_holder_listen(struct topology_holder *holder, struct topology_listener *listener);
+
 /* The current snapshot, one reference. Any thread. */
 const struct topology *topology_acquire(struct topology_holder *holder);
 void topology_release(struct topology_holder *holder, const struct topology *topology);
