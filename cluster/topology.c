@@ -571,6 +571,27 @@ topology_datacenters(const struct topology *topology, const char *const **out)
 }
 
 uint32_t
+topology_places(
+    const struct topology *topology, struct arena *arena, struct replication_place **out)
+{
+	uint32_t count = topology->datacenter_count;
+	bool has_local = false;
+
+	*out = arena_calloc(arena, count + 1, sizeof(**out));
+	if (*out == NULL)
+		return 0;
+	for (uint32_t d = 0; d < count; d++) {
+		(*out)[d].datacenter = topology->datacenters[d];
+		has_local = has_local || topology->datacenters[d] == topology->local_datacenter;
+	}
+	for (uint32_t i = 0; i < topology->member_count; i++)
+		(*out)[topology->places[i].datacenter].node_count++;
+	if (!has_local)
+		(*out)[count++].datacenter = topology->local_datacenter;
+	return count;
+}
+
+uint32_t
 topology_token_count(const struct topology *topology)
 {
 	return topology->token_count;

@@ -87,6 +87,10 @@ const char *topology_local_rack(const struct topology *topology);
 struct peer *topology_local_peer(const struct topology *topology);
 /* Names of the data centers that have members, ascending (CREATE KEYSPACE checks against them). */
 uint32_t topology_datacenters(const struct topology *topology, const char *const **out);
+/* The same with the number of members in each, for CREATE KEYSPACE (replication_prepare()); the local one is among them
+ * though it may have none. The names are the snapshot's. Returns their number; *out is the arena's, NULL without memory. */
+uint32_t topology_places(
+    const struct topology *topology, struct arena *arena, struct replication_place **out);
 /* All tokens of NORMAL, LEAVING and MOVING members, ascending, and whose each is. */
 uint32_t topology_token_count(const struct topology *topology);
 int64_t

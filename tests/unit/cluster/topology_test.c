@@ -609,6 +609,8 @@ START_TEST(test_members_are_found)
 	const struct member *owner;
 	const char *const *names;
 	struct uuid nobody = {{0}};
+	struct replication_place *places;
+	struct arena arena;
 
 	ring_fixture_init(&ring, 5);
 	topology_holder_set_local(ring.holder, "dc2", "r7");
@@ -642,6 +644,16 @@ START_TEST(test_members_are_found)
 	ck_assert_uint_eq(topology_datacenters(topology, &names), 2);
 	ck_assert_str_eq(names[0], "dc1");
 	ck_assert_str_eq(names[1], "dc2");
+	topology_release(ring.holder, topology);
+	topology_holder_set_local(ring.holder, "dc9", "r1");
+	topology = topology_acquire(ring.holder);
+	arena_init(&arena, 1024);
+	ck_assert_uint_eq(topology_places(topology, &arena, &places), 3);
+	ck_assert_str_eq(places[1].datacenter, "dc2");
+	ck_assert_uint_eq(places[1].node_count, 3);
+	ck_assert_str_eq(places[2].datacenter, "dc9");
+	ck_assert_uint_eq(places[2].node_count, 0);
+	arena_fini(&arena);
 	topology_release(ring.holder, topology);
 	ring_fixture_fini(&ring);
 }
