@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "server/admin_internal.h"
+#include "server/internode.h"
 #include "server/node.h"
 #include "server/operations.h"
 #include "storage/store.h"
@@ -297,6 +298,87 @@ metrics_put_store(struct buffer *out, struct node *node)
 	    (double)store_memtable_bytes(node->store));
 }
 
+/* ---- other nodes ---------------------------------------------------------------------------------------- */
+
+struct metrics_links {
+	struct buffer *out;
+	const char *family; /* the metric's, without the kind */
+	uint64_t (*value)(const struct internode_outbound *outbound);
+	enum internode_kind kind;
+};
+
+static uint64_t
+metrics_link_pending(const struct internode_outbound *outbound)
+{
+	return outbound->pending_count;
+}
+
+static uint64_t
+metrics_link_completed(const struct internode_outbound *outbound)
+{
+	return outbound->sent_count;
+}
+
+static uint64_t
+metrics_link_dropped(const struct internode_outbound *outbound)
+{
+	return outbound->overload_count + outbound->expired_count + outbound->error_count;
+}
+
+static uint64_t
+metrics_link_bytes(const struct internode_outbound *outbound)
+{
+	return outbound->sent_bytes;
+}
+
+static void
+metrics_put_link(void *argument, const struct internode_outbound *outbound)
+{
+	const struct metrics_links *links = argument;
+	char name[ENDPOINT_TEXT_SIZE];
+
+	if (outbound->kind == links->kind)
+		buffer_printf(links->out, "%s{scope=\"%s\"} %" PRIu64 "\n", links->family,
+		    endpoint_format(&outbound->peer->endpoint, name), links->value(outbound));
+}
+
+/* metrics/InternodeOutboundMetrics, which are still named as ConnectionMetrics were. */
+static void
+metrics_put_links(struct buffer *out, struct node *node)
+{
+	static const char *const kinds[INTERNODE_KINDS] = {
+	    [INTERNODE_URGENT] = "urgent",
+	    [INTERNODE_SMALL] = "small",
+	    [INTERNODE_LARGE] = "large",
+	};
+	static const struct {
+		const char *name, *type, *help;
+		uint64_t (*value)(const struct internode_outbound *outbound);
+	} families[] = {
+	    {"pendingtasks", "gauge", "Messages that wait to be sent", metrics_link_pending},
+	    {"completedtasks", "counter", "Messages that were sent", metrics_link_completed},
+	    {"droppedtasks", "counter", "Messages that were not sent", metrics_link_dropped},
+	    {"completedbytes", "counter", "Bytes that were sent", metrics_link_bytes},
+	};
+
+	if (node->internode == NULL)
+		return;
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+		for (int kind = 0; kind < INTERNODE_KINDS; kind++) {
+			char family[80];
+			struct metrics_links links = {.out = out,
+			    .family = family,
+			    .value = families[i].value,
+			    .kind = (enum internode_kind)kind};
+
+			snprintf(family, sizeof(family), "cassandra_connection_%smessage%s",
+			    kinds[kind], families[i].name);
+			metrics_head(out, family, families[i].type, families[i].help);
+			internode_each_outbound(node->internode, metrics_put_link, &links);
+		}
+	}
+}
+
 void
 admin_metrics(struct node *node, struct buffer *out)
 {
@@ -304,6 +386,7 @@ admin_metrics(struct node *node, struct buffer *out)
 	metrics_put_requests(out, node);
 	metrics_put_clients(out, node);
 	metrics_put_store(out, node);
+	metrics_put_links(out, node);
 	metrics_one(out, "cassandra_storage_exceptions", "counter",
 	    "Errors that should not have been", (double)atomic_load(&node->metrics.exceptions));
 	metrics_one(out, "helenus_uptime_seconds", "gauge", "Time since the start",

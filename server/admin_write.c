@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/uuid.h"
 #include "server/admin_internal.h"
+#include "server/internode.h"
 #include "server/node.h"
 #include "server/operations.h"
 #include "storage/store.h"
@@ -390,7 +391,11 @@ admin_post_cache_keys_to_save(struct admin_call *call, struct error *err)
 static int
 admin_post_reload_tls(struct admin_call *call, struct error *err)
 {
-	return network_reload_tls(call->node->network, err);
+	struct internode *internode = call->node->internode;
+
+	if (network_reload_tls(call->node->network, err) != 0)
+		return -1;
+	return internode == NULL ? 0 : internode_reload_tls(internode, err);
 }
 
 const struct admin_route admin_writes[] = {

@@ -136,7 +136,6 @@
 	X(index_summary_resize_interval) \
 	X(initial_range_tombstone_list_allocation_size) \
 	X(inter_dc_stream_throughput_outbound) \
-	X(inter_dc_tcp_nodelay) \
 	X(internode_error_reporting_exclusions__subnets) \
 	X(internode_timeout) \
 	X(items_per_collection_fail_threshold) \

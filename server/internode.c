@@ -169,6 +169,13 @@ internode_unlisten(struct internode *internode)
 }
 
 void
+internode_set_refused(struct internode *internode, internode_refused_fn refused, void *context)
+{
+	internode->on_refused = refused;
+	internode->on_refused_context = context;
+}
+
+void
 internode_free(struct internode *internode)
 {
 	if (internode == NULL)
@@ -393,8 +400,7 @@ internode_peer_is_down(struct internode *internode, struct peer *peer)
 		struct internode_link *link = &self->links[kind];
 
 		atomic_store(&link->is_drop_wanted, true);
-		if (!atomic_exchange(&link->is_scheduled, true))
-			loop_post(link->loop, &link->wake);
+		internode_link_wake(link);
 	}
 }
 

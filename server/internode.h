@@ -47,6 +47,11 @@ struct internode_places {
 	const char *(*rack)(void *context, const struct peer *peer);
 };
 void internode_set_places(struct internode *internode, const struct internode_places *places);
+/* Told when a peer's host refuses a connection (gossip_refused()): nothing listens there. On a loop's thread. Before
+ * internode_start(). */
+typedef void (*internode_refused_fn)(void *context, struct peer *peer);
+void
+internode_set_refused(struct internode *internode, internode_refused_fn refused, void *context);
 
 /* Listen and take part. The network's loops run already (network_start_loops()). ERROR_IO, ERROR_CONFIG. */
 int internode_start(struct internode *internode, struct messaging *messaging, struct error *err);

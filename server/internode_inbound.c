@@ -434,6 +434,13 @@ internode_inbound_up(struct internode_inbound_connection *connection, uint8_t co
 	    &connection->reader, (enum compression)compression, connection->internode->message_max);
 	connection->is_up = true;
 	atomic_fetch_add_explicit(&connection->from->connections, 1, memory_order_relaxed);
+	/* Who came back need not wait for our next try. */
+	for (int kind = 0; kind < INTERNODE_KINDS; kind++) {
+		struct internode_link *link = &connection->from->links[kind];
+
+		atomic_store(&link->is_there, true);
+		internode_link_wake(link);
+	}
 	log_debug("Connection from %s (%s)", connection->socket.name,
 	    connection->socket.tls != NULL ? "encrypted" : "unencrypted");
 }

@@ -119,6 +119,7 @@ struct internode_link {
 	/* seq_cst: who queues sets it, the loop clears it before it looks at the queue. */
 	atomic_bool is_scheduled;
 	atomic_bool is_drop_wanted; /* the peer is dead */
+	atomic_bool is_there; /* it has connected to us: no use waiting to dial */
 
 	/* Guarded by lock. */
 	struct lock lock;
@@ -164,6 +165,8 @@ void internode_send(
     struct cluster_env *env, struct peer *to, struct message *message, struct worker *worker);
 /* On the link's loop, for a wake that was scheduled: look at the queue, connect, write. */
 void internode_link_run(struct internode_link *link);
+/* The links' loops have to look again. Any thread. */
+void internode_link_wake(struct internode_link *link);
 /* On the link's loop: close it and drop what waits. */
 void internode_link_end(struct internode_link *link);
 
@@ -240,6 +243,8 @@ struct internode {
 	struct endpoint local;
 	char listen_address[ENDPOINT_TEXT_SIZE];
 	struct internode_places places;
+	internode_refused_fn on_refused; /* NULL: nobody wants to know */
+	void *on_refused_context;
 	struct internode_timers timers;
 
 	uint64_t send_capacity, send_endpoint_max, send_global_max;

@@ -214,6 +214,12 @@ internode_link_touch(struct internode_link *link, struct worker *worker)
 }
 
 void
+internode_link_wake(struct internode_link *link)
+{
+	internode_link_touch(link, NULL);
+}
+
+void
 internode_flush_worker(struct worker *worker, struct loop *here)
 {
 	struct internode_link *link = worker->links;
@@ -538,7 +544,11 @@ internode_link_dialled(struct internode_dial *dial, const struct error *err)
 	link->state = INTERNODE_LINK_IDLE;
 	endpoint_format(&dial->to->endpoint, name);
 	if (err != NULL) {
+		const struct internode *internode = dial->internode;
+
 		link->failures++;
+		if (err->sys_errno == ECONNREFUSED && internode->on_refused != NULL)
+			internode->on_refused(internode->on_refused_context, dial->to);
 		if (link->failures == 1)
 			log_info("Cannot connect to %s (%s): %s", name,
 			    internode_kind_names[link->kind], err->text);
@@ -589,6 +599,10 @@ internode_link_go_on(struct internode_link *link)
 		return;
 	}
 	internode_link_collect(link);
+	if (atomic_exchange(&link->is_there, false) && link->state == INTERNODE_LINK_WAITING) {
+		internode_timer_end(&link->timer);
+		link->state = INTERNODE_LINK_IDLE;
+	}
 	switch (link->state) {
 	case INTERNODE_LINK_UP:
 		internode_link_write(link);

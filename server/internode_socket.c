@@ -342,6 +342,12 @@ internode_dial_connected(struct internode_dial *dial, struct error *err)
 	if (failure != 0)
 		return error_set_errno(err, failure, "connect");
 	dial->is_connected = true;
+	if (!internode->node->config->inter_dc_tcp_nodelay &&
+	    internode_is_for(internode, INTERNODE_DC, dial->to)) {
+		int off = 0;
+
+		(void)setsockopt(dial->socket.fd, IPPROTO_TCP, TCP_NODELAY, &off, sizeof(off));
+	}
 	if (internode_is_for(internode, internode->encryption, dial->to)) {
 		struct tls_context *context = internode_tls(internode);
 

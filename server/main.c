@@ -21,6 +21,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "server/config.h"
+#include "server/internode.h"
 #include "server/node.h"
 
 #define MAIN_CONFIG_DEFAULT HELENUS_SYSCONFDIR "/helenus.yaml"
@@ -199,6 +200,8 @@ main_reload(struct node *node)
 	struct error err;
 
 	if (network_reload_tls(node->network, &err) != 0)
+		log_error("SIGHUP: %s", err.text);
+	if (node->internode != NULL && internode_reload_tls(node->internode, &err) != 0)
 		log_error("SIGHUP: %s", err.text);
 	if (node->config->path != NULL) {
 		struct config fresh;
