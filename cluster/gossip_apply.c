@@ -81,7 +81,35 @@ gossip_flush_outgoing(struct gossip *gossip, struct worker *worker)
 
 /* ---- ECHO ---- */
 
-/* The node answered: it is live, if nothing else was heard of it meanwhile. */
+/* It answered: it is live, if nothing else was heard of it meanwhile. */
+static void
+gossip_mark_alive_locked(struct gossip *gossip, struct gossip_endpoint *endpoint)
+{
+	enum node_status_kind status = (enum node_status_kind)endpoint->status;
+
+	if (!gossip->is_running || endpoint->list == GOSSIP_LIVE || endpoint->is_removed ||
+	    status == NODE_STATUS_SHUTDOWN || node_status_is_dead(status))
+		return;
+	gossip_list_locked(gossip, endpoint, GOSSIP_LIVE);
+	gossip_slot_locked(gossip, endpoint->peer)->refused_ns = 0;
+	endpoint->updated_ns = gossip_now_ns(gossip);
+	/* Who is live has a window: without one nobody is ever convicted. */
+	if (failure_detector_last(gossip->detector, endpoint->peer) == 0)
+		failure_detector_report(gossip->detector, endpoint->peer, endpoint->updated_ns);
+	gossip_event_locked(gossip, GOSSIP_EVENT_ALIVE, endpoint->peer, 0);
+}
+
+static void
+gossip_echo_unlink_locked(struct gossip *gossip, struct gossip_echo *echo)
+{
+	if (echo->previous != NULL)
+		echo->previous->next = echo->next;
+	else
+		gossip->echoes = echo->next;
+	if (echo->next != NULL)
+		echo->next->previous = echo->previous;
+}
+
 static void
 gossip_echo_finish(struct gossip_echo *echo)
 {
@@ -89,30 +117,14 @@ gossip_echo_finish(struct gossip_echo *echo)
 	struct gossip_endpoint *endpoint;
 
 	lock_take(&gossip->lock);
-	if (echo->previous != NULL)
-		echo->previous->next = echo->next;
-	else
-		gossip->echoes = echo->next;
-	if (echo->next != NULL)
-		echo->next->previous = echo->previous;
+	gossip_echo_unlink_locked(gossip, echo);
 	endpoint = gossip_find_locked(gossip, echo->peer);
 	if (endpoint != NULL) {
 		endpoint->has_echo = false;
-		if (echo->is_answered && endpoint->generation != echo->generation) {
+		if (echo->is_answered && endpoint->generation != echo->generation)
 			gossip_ask_echo_locked(gossip, endpoint);
-		} else if (echo->is_answered && gossip->is_running &&
-		    endpoint->list != GOSSIP_LIVE && !endpoint->is_removed &&
-		    endpoint->status != NODE_STATUS_SHUTDOWN &&
-		    !node_status_is_dead((enum node_status_kind)endpoint->status)) {
-			gossip_list_locked(gossip, endpoint, GOSSIP_LIVE);
-			gossip_slot_locked(gossip, endpoint->peer)->refused_ns = 0;
-			endpoint->updated_ns = gossip_now_ns(gossip);
-			/* Who is live has a window: without one nobody is ever convicted. */
-			if (failure_detector_last(gossip->detector, endpoint->peer) == 0)
-				failure_detector_report(gossip->detector, endpoint->peer,
-				    endpoint->updated_ns);
-			gossip_event_locked(gossip, GOSSIP_EVENT_ALIVE, endpoint->peer, 0);
-		}
+		else if (echo->is_answered)
+			gossip_mark_alive_locked(gossip, endpoint);
 	}
 	lock_drop(&gossip->lock);
 	free(echo);

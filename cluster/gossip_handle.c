@@ -123,6 +123,52 @@ struct gossip_seen {
 	struct peer *peer; /* NULL: never heard of */
 };
 
+/* What the sender of a SYN lacks of an endpoint. */
+struct gossip_lack {
+	struct gossip_endpoint *endpoint;
+	int32_t above;
+};
+
+/* One comparison: into the digests that we ask for, or into what they lack, or neither. */
+static void
+gossip_compare_locked(struct gossip *gossip, const struct gossip_seen *seen, struct buffer *wanted,
+    uint32_t *wanted_count, struct gossip_lack *lacks, uint32_t *lack_count)
+{
+	const struct gossip_digest *digest = &seen->digest;
+	struct gossip_endpoint *endpoint = gossip_find_locked(gossip, seen->peer);
+	int32_t above = 0;
+
+	if (endpoint == NULL) {
+		if (digest->generation == 0 ||
+		    (seen->peer != NULL &&
+			gossip_is_quarantined_locked(gossip, seen->peer, gossip_now_ns(gossip))))
+			return;
+		gossip_put_digest(wanted, &digest->endpoint, 0, 0);
+		++*wanted_count;
+		return;
+	}
+	if (endpoint->stamp == gossip->stamp)
+		return; /* named twice */
+	endpoint->stamp = gossip->stamp;
+	if (digest->generation == endpoint->generation) {
+		if (digest->version == endpoint->version_max)
+			return;
+		above = digest->version < endpoint->version_max ? digest->version
+								: endpoint->version_max;
+	}
+	if (digest->generation > endpoint->generation ||
+	    (digest->generation == endpoint->generation &&
+		digest->version > endpoint->version_max)) {
+		/* Of ourselves we know best, whatever they say. */
+		if (endpoint->peer->is_local)
+			return;
+		gossip_put_digest(wanted, &digest->endpoint, digest->generation, above);
+		++*wanted_count;
+	} else if (endpoint->generation != 0) {
+		lacks[(*lack_count)++] = (struct gossip_lack){endpoint, above};
+	}
+}
+
 /*
  * Compare (Gossiper.examineGossiper): what we lack goes into the list of digests that the ACK asks for, what
  * they lack becomes deltas. Those that the SYN does not name though it names all are news to its sender.
@@ -131,69 +177,28 @@ static void
 gossip_examine_locked(struct gossip *gossip, struct peer *from, const struct gossip_seen *seen,
     uint32_t count, bool is_complete)
 {
-	struct {
-		struct gossip_endpoint *endpoint;
-		int32_t above;
-	} *deltas = xcalloc(gossip->order.count + 1, sizeof(*deltas));
-	uint32_t delta_count = 0, wanted = 0;
+	struct gossip_lack *lacks = xcalloc(gossip->order.count + 1, sizeof(*lacks));
+	uint32_t lack_count = 0, wanted = 0;
 	struct gossip_reply reply;
 	size_t list;
 
 	gossip->stamp++;
 	gossip_reply_begin(&reply, gossip, from, VERB_GOSSIP_DIGEST_ACK, 0);
 	list = gossip_list_begin(&reply.buffer);
-	for (uint32_t i = 0; i < count; i++) {
-		const struct gossip_digest *digest = &seen[i].digest;
-		struct gossip_endpoint *endpoint = gossip_find_locked(gossip, seen[i].peer);
-		int32_t above = 0;
-
-		if (endpoint == NULL) {
-			if (digest->generation != 0 &&
-			    (seen[i].peer == NULL ||
-				!gossip_is_quarantined_locked(
-				    gossip, seen[i].peer, gossip_now_ns(gossip)))) {
-				gossip_put_digest(&reply.buffer, &digest->endpoint, 0, 0);
-				wanted++;
-			}
-			continue;
-		}
-		if (endpoint->stamp == gossip->stamp)
-			continue; /* named twice */
-		endpoint->stamp = gossip->stamp;
-		if (digest->generation > endpoint->generation ||
-		    (digest->generation == endpoint->generation &&
-			digest->version > endpoint->version_max)) {
-			/* Of ourselves we know best, whatever they say. */
-			if (endpoint->peer->is_local)
-				continue;
-			if (digest->generation == endpoint->generation)
-				above = endpoint->version_max;
-			gossip_put_digest(
-			    &reply.buffer, &digest->endpoint, digest->generation, above);
-			wanted++;
-			continue;
-		}
-		if (digest->generation == endpoint->generation &&
-		    digest->version == endpoint->version_max)
-			continue;
-		if (digest->generation == endpoint->generation)
-			above = digest->version;
-		if (endpoint->generation != 0)
-			deltas[delta_count].endpoint = endpoint,
-			deltas[delta_count++].above = above;
-	}
+	for (uint32_t i = 0; i < count; i++)
+		gossip_compare_locked(gossip, &seen[i], &reply.buffer, &wanted, lacks, &lack_count);
 	gossip_list_end(&reply.buffer, list, wanted);
 	for (uint32_t i = 0; is_complete && i < gossip->order.count; i++) {
 		struct gossip_endpoint *endpoint = gossip->order.at[i];
 
 		if (endpoint->stamp != gossip->stamp && endpoint->generation != 0)
-			deltas[delta_count].endpoint = endpoint, deltas[delta_count++].above = 0;
+			lacks[lack_count++] = (struct gossip_lack){endpoint, 0};
 	}
 	reply.list = gossip_list_begin(&reply.buffer);
-	for (uint32_t i = 0; i < delta_count; i++)
-		gossip_reply_add_locked(&reply, deltas[i].endpoint, deltas[i].above);
+	for (uint32_t i = 0; i < lack_count; i++)
+		gossip_reply_add_locked(&reply, lacks[i].endpoint, lacks[i].above);
 	gossip_reply_end_locked(&reply);
-	free(deltas);
+	free(lacks);
 }
 
 static struct gossip_seen *
