@@ -34,4 +34,10 @@ read_response_shape(const struct column_metadata *column)
 	return 2 * (uint64_t)(column->type->fixed_length + 1) + column->is_complex;
 }
 
+/* The lists of columns, which streams have too. */
+void read_response_put_columns(
+    const struct column_metadata *columns, uint32_t count, struct buffer *out);
+int read_response_get_codec(struct reader *reader, const struct table_metadata *table,
+    struct arena *arena, struct row_codec *codec, struct error *err);
+
 #endif

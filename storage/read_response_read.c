@@ -140,9 +140,9 @@ response_get_columns(struct reader *reader, const struct table_metadata *table,
 	return 0;
 }
 
-static int
-response_get_codec(struct reader *reader, const struct table_metadata *table, struct arena *arena,
-    struct row_codec *codec, struct error *err)
+int
+read_response_get_codec(struct reader *reader, const struct table_metadata *table,
+    struct arena *arena, struct row_codec *codec, struct error *err)
 {
 	struct response_columns statics, regulars;
 
@@ -181,7 +181,7 @@ read_response_decode(struct slice encoded, const struct read_command *command, s
 		memcpy(out->digest.bytes, reader.at, sizeof(out->digest.bytes));
 		return 0;
 	}
-	if (response_get_codec(&reader, command->table, arena, &out->codec, err) != 0)
+	if (read_response_get_codec(&reader, command->table, arena, &out->codec, err) != 0)
 		return -1;
 	out->body = slice_of(reader.at, reader_left(&reader));
 	return 0;

@@ -214,8 +214,8 @@ response_settle(const struct response_writer *writer, struct unfiltered_iterator
 
 /* ---- writing -------------------------------------------------------------------------------------- */
 
-static void
-response_put_columns(const struct column_metadata *columns, uint32_t count, struct buffer *out)
+void
+read_response_put_columns(const struct column_metadata *columns, uint32_t count, struct buffer *out)
 {
 	buffer_put_vint(out, count);
 	for (uint32_t i = 0; i < count; i++) {
@@ -520,9 +520,9 @@ response_begin(struct response_writer *writer, struct error *err)
 	buffer_put_u8(
 	    writer->out, writer->options->wants_data ? READ_RESPONSE_DATA : READ_RESPONSE_DIGEST);
 	if (writer->options->wants_data) {
-		response_put_columns(
+		read_response_put_columns(
 		    writer->codec.statics, writer->codec.static_count, writer->out);
-		response_put_columns(
+		read_response_put_columns(
 		    writer->codec.regulars, writer->codec.regular_count, writer->out);
 	}
 	return 0;

@@ -312,6 +312,16 @@ int sstable_writer_new(const struct sstable_context *context,
 int sstable_writer_append(
     struct sstable_writer *writer, struct unfiltered_iterator *partition, struct error *err);
 
+/*
+ * The same in steps, for who cannot be pulled from: the head (key, token, deletion, static row of an iterator
+ * whose next() is not called), the rows and markers, the end. A partition of nothing is the caller's to leave out.
+ */
+int sstable_writer_begin(
+    struct sstable_writer *writer, const struct unfiltered_iterator *head, struct error *err);
+int
+sstable_writer_put(struct sstable_writer *writer, const struct unfiltered *item, struct error *err);
+int sstable_writer_end(struct sstable_writer *writer, struct error *err);
+
 /* Bytes so far: uncompressed data, and Data.db on disk (estimate; when to switch files). */
 uint64_t sstable_writer_position(const struct sstable_writer *writer);
 uint64_t sstable_writer_disk_size(const struct sstable_writer *writer);

@@ -30,6 +30,15 @@ struct sstable_writer_blocks {
 	struct deletion open; /* behind the last item */
 };
 
+/* The partition that is being written. */
+struct sstable_writer_partition {
+	uint64_t start; /* of it in the data */
+	uint64_t previous; /* item */
+	uint64_t header_length;
+	struct deletion deletion;
+	bool has_items; /* with clusterings, that is */
+};
+
 struct sstable_writer {
 	struct sstable_context context;
 	struct sstable_writer_options options; /* directory owned; pointers inside are not kept */
@@ -66,6 +75,7 @@ struct sstable_writer {
 	struct sstable_writer_blocks blocks;
 
 	uint64_t keys;
+	struct sstable_writer_partition partition;
 	int64_t last_token;
 	struct buffer last_key;
 
@@ -637,34 +647,51 @@ sstable_writer_put_item(struct sstable_writer *writer, uint64_t partition, uint6
 	return 0;
 }
 
-/* Everything behind the header. items[0] holds the first item already when `rc` is 1. */
-static int
-sstable_writer_put_items(struct sstable_writer *writer, struct unfiltered_iterator *partition,
-    uint64_t start, struct unfiltered items[2], int rc, struct error *err)
+int
+sstable_writer_begin(
+    struct sstable_writer *writer, const struct unfiltered_iterator *head, struct error *err)
 {
-	uint64_t previous = start;
-	struct unfiltered last;
-	int current = 0;
-	bool has_items = rc > 0 && writer->table->clustering_count > 0;
+	struct sstable_writer_partition *partition = &writer->partition;
 
-	if (has_items)
-		sstable_writer_collect_clustering(writer, &items[0]);
-	while (rc > 0) {
-		if (sstable_writer_put_item(writer, start, &previous, &items[current], err) != 0)
-			return -1;
-		if (has_items)
-			sstable_writer_keep_last(writer, &items[current]);
-		current = !current;
-		rc = unfiltered_iterator_next(partition, &items[current], err);
-	}
-	if (rc < 0)
+	partition->start = partition->previous = sstable_writer_at(writer);
+	partition->deletion = head->partition_deletion;
+	partition->has_items = false;
+	if (sstable_writer_check_key(writer, head->key, head->token, err) != 0)
 		return -1;
+	sstable_writer_begin_blocks(writer);
+	sstable_writer_put_header(writer, head);
+	partition->header_length = sstable_writer_at(writer) - partition->start;
+	return 0;
+}
+
+int
+sstable_writer_put(struct sstable_writer *writer, const struct unfiltered *item, struct error *err)
+{
+	struct sstable_writer_partition *partition = &writer->partition;
+
+	if (!partition->has_items && writer->table->clustering_count > 0)
+		sstable_writer_collect_clustering(writer, item);
+	if (sstable_writer_put_item(writer, partition->start, &partition->previous, item, err) != 0)
+		return -1;
+	if (writer->table->clustering_count > 0) {
+		partition->has_items = true;
+		sstable_writer_keep_last(writer, item);
+	}
+	return 0;
+}
+
+/* Behind the last item. */
+static int
+sstable_writer_end_items(struct sstable_writer *writer, struct error *err)
+{
+	struct unfiltered last;
+
 	buffer_put_u8(&writer->data, UNFILTERED_END_OF_PARTITION);
-	if (has_items) {
+	if (writer->partition.has_items) {
 		last = sstable_writer_last(writer);
 		sstable_writer_collect_clustering(writer, &last);
 		if (writer->blocks.first.size > 0 && writer->blocks.count > 0)
-			sstable_writer_close_block(writer, start, &last);
+			sstable_writer_close_block(writer, writer->partition.start, &last);
 	}
 	return buffer_check(&writer->last_bytes, err);
 }
@@ -677,33 +704,20 @@ sstable_writer_drain_hashes(struct sstable_writer *writer)
 }
 
 int
-sstable_writer_append(
-    struct sstable_writer *writer, struct unfiltered_iterator *partition, struct error *err)
+sstable_writer_end(struct sstable_writer *writer, struct error *err)
 {
-	struct unfiltered items[2];
-	uint64_t start = sstable_writer_at(writer);
-	uint64_t header_length;
-	int rc = unfiltered_iterator_next(partition, &items[0], err);
+	const struct sstable_writer_partition *partition = &writer->partition;
+	struct slice key = buffer_slice(&writer->last_key);
 
-	if (rc < 0)
+	if (sstable_writer_end_items(writer, err) != 0)
 		return -1;
-	if (rc == 0 && !partition->has_static_row &&
-	    deletion_is_live(partition->partition_deletion))
-		return 0;
-	if (sstable_writer_check_key(writer, partition->key, partition->token, err) != 0)
-		return -1;
-	sstable_writer_begin_blocks(writer);
-	sstable_writer_put_header(writer, partition);
-	header_length = sstable_writer_at(writer) - start;
-	if (sstable_writer_put_items(writer, partition, start, items, rc, err) != 0)
-		return -1;
-	if (sstable_writer_put_entry(writer, partition->key, start, header_length,
-		partition->partition_deletion, err) != 0)
+	if (sstable_writer_put_entry(writer, key, partition->start, partition->header_length,
+		partition->deletion, err) != 0)
 		return -1;
 	statistics_collect_partition(
-	    &writer->collector, partition->key, sstable_writer_at(writer) - start);
+	    &writer->collector, key, sstable_writer_at(writer) - partition->start);
 	if (writer->has_filter) {
-		murmur3_128(partition->key, 0, writer->hashes[writer->hash_count++]);
+		murmur3_128(key, 0, writer->hashes[writer->hash_count++]);
 		if (writer->hash_count == WRITER_HASHES)
 			sstable_writer_drain_hashes(writer);
 	}
@@ -711,6 +725,28 @@ sstable_writer_append(
 	if (writer->data.size >= writer->chunk_length || writer->data.is_failed)
 		return sstable_writer_drain(writer, false, err);
 	return 0;
+}
+
+int
+sstable_writer_append(
+    struct sstable_writer *writer, struct unfiltered_iterator *partition, struct error *err)
+{
+	struct unfiltered item;
+	int rc = unfiltered_iterator_next(partition, &item, err);
+
+	if (rc < 0)
+		return -1;
+	if (rc == 0 && !partition->has_static_row &&
+	    deletion_is_live(partition->partition_deletion))
+		return 0;
+	if (sstable_writer_begin(writer, partition, err) != 0)
+		return -1;
+	while (rc > 0) {
+		if (sstable_writer_put(writer, &item, err) != 0)
+			return -1;
+		rc = unfiltered_iterator_next(partition, &item, err);
+	}
+	return rc < 0 ? -1 : sstable_writer_end(writer, err);
 }
 
 uint64_t

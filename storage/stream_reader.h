@@ -33,8 +33,8 @@ uint32_t stream_transaction_files(const struct stream_transaction *transaction);
 int stream_transaction_finish(struct stream_transaction *transaction, struct error *err);
 void stream_transaction_abort(struct stream_transaction *transaction); /* accepts NULL */
 
-int stream_reader_new(struct stream_transaction *transaction, struct stream_reader **out,
-    struct error *err);
+int stream_reader_new(
+    struct stream_transaction *transaction, struct stream_reader **out, struct error *err);
 /* The next bytes of the file, cut anywhere. After -1 only abort is allowed. */
 int stream_reader_push(struct stream_reader *reader, struct slice bytes, struct error *err);
 /* All bytes have come: the file counts for the transaction. Frees the reader in any case. ERROR_PROTOCOL: there
