@@ -157,7 +157,7 @@ verb_handle_mutation(void *context, struct message *message, struct worker *work
 		verb_request_free(request);
 		return;
 	}
-	keyspace = schema_keyspace(request->schema, slice_of_string(request->mutation.keyspace));
+	keyspace = schema_keyspace(request->schema, request->mutation.updates[0].table->keyspace);
 	/* The answer may be made on the commit log's thread, which must leave the worker alone. */
 	request->write.worker = NULL;
 	request->store_write = (struct store_write){.mutation = &request->mutation,
@@ -278,7 +278,7 @@ verb_handle_counter(void *context, struct message *message, struct worker *worke
 	request->write = (struct coordinator_write){.mutations = &request->mutation,
 	    .mutation_count = 1,
 	    .keyspace =
-		schema_keyspace(request->schema, slice_of_string(request->mutation.keyspace)),
+		schema_keyspace(request->schema, request->mutation.updates[0].table->keyspace),
 	    .consistency = (enum consistency)level,
 	    .type = WRITE_COUNTER,
 	    .on_done = verb_counter_done,

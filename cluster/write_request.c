@@ -399,7 +399,7 @@ write_plan_make(struct coordinator *coordinator, const struct coordinator_write 
     struct error *err)
 {
 	const struct keyspace_metadata *keyspace = write->keyspace;
-	struct slice name = slice_of_string(mutation->keyspace);
+	struct slice name = mutation->updates[0].table->keyspace;
 	struct schema *schema = NULL;
 	int rc;
 
@@ -408,8 +408,8 @@ write_plan_make(struct coordinator *coordinator, const struct coordinator_write 
 		keyspace = schema_keyspace(schema, name);
 	}
 	if (keyspace == NULL) {
-		rc =
-		    error_set(err, ERROR_INVALID, "Keyspace %s does not exist", mutation->keyspace);
+		rc = error_set(err, ERROR_INVALID, "Keyspace %.*s does not exist", (int)name.size,
+		    (const char *)name.data);
 	} else {
 		plan->is_durable = keyspace->durable_writes;
 		rc = replica_plan_for_write(&plan->plan, topology,

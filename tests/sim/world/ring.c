@@ -534,7 +534,8 @@ ring_build(struct ring_node *node, struct ring_op *op, struct mutation *mutation
 	builder = update_builder_new(node->tables[table], slice_of(key, 4), &op->arena);
 	ring_must(update_builder_add_row(builder, &kept, &err), &err);
 	ring_must(update_builder_finish(builder, update, &err), &err);
-	*mutation = (struct mutation){.keyspace = "ks",
+	/* As the server has it: the name in the schema, without an end. */
+	*mutation = (struct mutation){.keyspace = (const char *)node->tables[table]->keyspace.data,
 	    .key = update->key,
 	    .token = update->token,
 	    .update_count = 1,
