@@ -244,6 +244,25 @@ coordinator_latency(
 	return &coordinator_table_of(coordinator, table)->latency_us[which];
 }
 
+enum { COORDINATOR_RATE_WINDOW_SECONDS = 5 * 60 };
+
+double
+coordinator_rate(
+    struct coordinator *coordinator, struct table_store *table, enum coordinator_latency which)
+{
+	return meter_rate(&coordinator_table_of(coordinator, table)->rates[which]);
+}
+
+void
+coordinator_tick(struct coordinator *coordinator, double seconds)
+{
+	for (struct coordinator_table *table = atomic_load(&coordinator->tables); table != NULL;
+	     table = table->next)
+		for (int i = 0; i < COORDINATOR_LATENCY_COUNT; i++)
+			meter_tick(&table->rates[i], histogram_count(&table->latency_us[i]),
+			    seconds, COORDINATOR_RATE_WINDOW_SECONDS);
+}
+
 void
 coordinator_stats(const struct coordinator *coordinator, struct coordinator_stats *out)
 {

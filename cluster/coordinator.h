@@ -169,6 +169,10 @@ enum coordinator_latency {
 };
 const struct histogram *coordinator_latency(
     struct coordinator *coordinator, struct table_store *table, enum coordinator_latency which);
+/* How often lately, per second: a five-minute average of what coordinator_tick() sees about every five seconds. */
+double coordinator_rate(
+    struct coordinator *coordinator, struct table_store *table, enum coordinator_latency which);
+void coordinator_tick(struct coordinator *coordinator, double seconds); /* one thread */
 
 /* Counters of the coordinator (ReadRepairMetrics, table's SpeculativeRetries). Relaxed. */
 struct coordinator_stats {

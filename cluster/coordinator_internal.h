@@ -6,6 +6,7 @@
  * What the coordinator's files share: coordinator.c (local requests, errors), write_request.c, read_request.c,
  * range_request.c, counter_update.c, coordinator_verbs.c.
  */
+#include "base/meter.h"
 #include "base/histogram.h"
 #include "base/lock.h"
 #include "cluster/coordinator.h"
@@ -24,6 +25,7 @@ enum {
 struct coordinator_table {
 	struct coordinator_table *next; /* of all */
 	struct histogram latency_us[COORDINATOR_LATENCY_COUNT];
+	struct meter rates[COORDINATOR_LATENCY_COUNT]; /* coordinator_tick()'s */
 	/* The percentile of speculative_retry, worked out anew now and then. */
 	_Atomic uint64_t threshold_ns, threshold_due_ns;
 };

@@ -8,6 +8,7 @@
 #include "base/uuid.h"
 #include "server/admin_internal.h"
 #include "server/internode.h"
+#include "server/estimates.h"
 #include "server/node.h"
 #include "server/operations.h"
 #include "storage/store.h"
@@ -389,6 +390,12 @@ admin_post_cache_keys_to_save(struct admin_call *call, struct error *err)
 }
 
 static int
+admin_post_refresh_size_estimates(struct admin_call *call, struct error *err)
+{
+	return estimates_refresh(call->node->estimates, err);
+}
+
+static int
 admin_post_reload_tls(struct admin_call *call, struct error *err)
 {
 	struct internode *internode = call->node->internode;
@@ -414,6 +421,7 @@ const struct admin_route admin_writes[] = {
     {"invalidate", true, admin_post_invalidate},
     {"logginglevel", true, admin_post_log_level},
     {"refresh", true, admin_post_refresh},
+    {"refreshsizeestimates", true, admin_post_refresh_size_estimates},
     {"reloadssl", true, admin_post_reload_tls},
     {"sample", true, admin_post_sample},
     {"snapshot", true, admin_post_snapshot},

@@ -334,6 +334,11 @@ batch_run(struct execution *execution, enum ast_batch_kind kind, struct modifica
 	if (rc == 0)
 		rc = batch_check_size(execution, mutations, set.count, &err);
 	if (rc == 0) {
+		histogram_add(&execution->executor->node->metrics
+				   .batch_partitions[is_counter       ? METRICS_BATCH_COUNTER
+					   : kind == AST_BATCH_LOGGED ? METRICS_BATCH_LOGGED
+								      : METRICS_BATCH_UNLOGGED],
+		    set.count);
 		if (kind == AST_BATCH_UNLOGGED && !is_counter)
 			batch_check_spread(execution, mutations, set.count);
 		if (is_counter)

@@ -50,8 +50,8 @@ void executor_time_out(struct request *request, struct worker *worker);
 void executor_overloaded(struct request *request, struct worker *worker);
 
 /* Throw this node's data of a table away; waits. ERROR_TRUNCATE. */
-int executor_truncate(
-    struct executor *executor, const struct table_metadata *table, struct error *err);
+int
+executor_truncate(struct executor *executor, const struct table_metadata *table, struct error *err);
 
 /* The connection is gone: free client->executor_state, where there is one. */
 void executor_client_fini(struct executor *executor, struct client_state *client);

@@ -231,7 +231,7 @@ main_serve(struct node *node, int signal_fd)
 		if (ready < 0 && errno != EINTR)
 			return;
 		if (ready <= 0) {
-			node_report_dropped(node, MAIN_REPORT_MS);
+			node_tick(node, MAIN_REPORT_MS);
 			continue;
 		}
 		if (fds[1].revents != 0)

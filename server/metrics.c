@@ -11,6 +11,8 @@ metrics_init(struct metrics *metrics, uint32_t loop_count)
 {
 	memset(metrics, 0, sizeof(*metrics));
 	metrics->loop_count = loop_count;
+	for (int i = 0; i < METRICS_BATCH_KINDS; i++)
+		histogram_init(&metrics->batch_partitions[i], METRICS_BATCH_BUCKETS);
 	metrics->loops = xcalloc(loop_count, sizeof(*metrics->loops));
 	for (uint32_t i = 0; i < loop_count; i++)
 		for (int j = 0; j < REQUEST_METRIC_COUNT; j++)

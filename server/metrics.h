@@ -12,7 +12,9 @@
 #include "base/histogram.h"
 #include "server/request.h"
 
-enum { METRICS_LATENCY_BUCKETS = 90 };
+enum { METRICS_LATENCY_BUCKETS = 90, METRICS_BATCH_BUCKETS = 90 };
+enum metrics_batch_kind { METRICS_BATCH_LOGGED, METRICS_BATCH_UNLOGGED, METRICS_BATCH_COUNTER };
+enum { METRICS_BATCH_KINDS = METRICS_BATCH_COUNTER + 1 };
 
 /* One loop's share. Written by its loop only. */
 struct metrics_loop {
@@ -31,6 +33,9 @@ struct metrics {
 	atomic_ullong auth_success, auth_failure;
 	atomic_ullong protocol_errors;
 	atomic_ullong requests_discarded, connections_paused;
+
+	/* BatchMetrics: partitions of a batch */
+	struct histogram batch_partitions[METRICS_BATCH_KINDS];
 
 	/* StorageMetrics.Exceptions: requests that ended in a server error */
 	atomic_ullong exceptions;

@@ -117,9 +117,8 @@ int modification_read_row(struct execution *execution, const struct modification
 /* Did the last failure mean that rows must be read first? */
 bool execution_wants_rows(const struct execution *execution);
 /* Read them at the level of the statement, then go on; no locks are held. A failure ends the execution. */
-void execution_read_rows(
-    struct execution *execution, void (*go_on)(struct execution *execution, void *context),
-    void *context);
+void execution_read_rows(struct execution *execution,
+    void (*go_on)(struct execution *execution, void *context), void *context);
 
 /* Conditional statements: one, or those of a batch, all of one partition. Ends the execution. */
 void cas_execute(struct execution *execution, struct modification *modifications, uint32_t count);

@@ -25,6 +25,7 @@ struct coordinator;
 struct executor;
 struct internode;
 struct admin;
+struct estimates;
 
 /* In the order in which nodetool tpstats lists them. */
 enum node_stage {
@@ -85,6 +86,7 @@ struct node {
 	struct store *store; /* owned, and all that follow */
 	struct coordinator *coordinator;
 	struct executor *executor;
+	struct estimates *estimates;
 	struct network *network;
 	struct internode *internode; /* NULL: a node without others */
 	struct admin *admin;
@@ -125,6 +127,9 @@ int node_stage_find(const char *name);
 /* Statistics of every stage, in tpstats' order. Any thread. */
 typedef void (*node_stage_fn)(void *argument, const struct stage_stats *stats);
 void node_each_stage(struct node *node, node_stage_fn each, void *argument);
+
+/* What is due now and then, every `period_ms`: the dropped tasks, the estimates. One thread. */
+void node_tick(struct node *node, uint32_t period_ms);
 
 /* Log one line for each stage that dropped tasks since the last call (SE-10). One thread. */
 void node_report_dropped(struct node *node, uint32_t period_ms);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "cluster/coordinator.h"
 #include "server/admin.h"
+#include "server/estimates.h"
 #include "server/executor.h"
 #include "server/node.h"
 #include "server/node_failure.h"
@@ -192,6 +193,7 @@ node_start_parts(struct node *node, struct error *err)
 	if (executor_start(node->executor, err) != 0)
 		return -1;
 	operations_record_compactions(node->executor);
+	node->estimates = estimates_new(node->executor);
 	if (node->config->admin_port >= 0 && admin_start(node, &node->admin, err) != 0)
 		return -1;
 	if (network_start(node->network, err) != 0)
@@ -255,6 +257,7 @@ node_fini(struct node *node)
 	for (int i = 0; i < NODE_STAGE_COUNT; i++)
 		if (node->stages[i] != NULL)
 			stage_stop(node->stages[i]);
+	estimates_free(node->estimates);
 	executor_free(node->executor);
 	coordinator_free(node->coordinator);
 	store_close(node->store);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/virtual_table.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "server/execution.h"
@@ -128,8 +129,9 @@ virtual_add_cache(
 	virtual_set_int(rows, "entry_count", (int32_t)stats->entries);
 	virtual_set_bigint(rows, "hit_count", (int64_t)stats->hits);
 	virtual_set_double(rows, "hit_ratio", requests == 0 ? 0 : (double)stats->hits / requests);
-	virtual_set_bigint(rows, "recent_hit_rate_per_second", 0);
-	virtual_set_bigint(rows, "recent_request_rate_per_second", 0);
+	virtual_set_bigint(rows, "recent_hit_rate_per_second", (int64_t)stats->hits_per_second);
+	virtual_set_bigint(
+	    rows, "recent_request_rate_per_second", (int64_t)stats->requests_per_second);
 	virtual_set_bigint(rows, "request_count", (int64_t)requests);
 	virtual_set_bigint(rows, "size_bytes", (int64_t)stats->size_bytes);
 	virtual_row_end(rows);
@@ -148,6 +150,25 @@ virtual_fill_caches(struct executor *executor, struct virtual_rows *rows)
 	virtual_add_cache(rows, "counters", &stats);
 	store_row_cache_stats(executor->store, &stats);
 	virtual_add_cache(rows, "rows", &stats);
+}
+
+static void
+virtual_fill_batch_metrics(struct executor *executor, struct virtual_rows *rows)
+{
+	static const char *const names[METRICS_BATCH_KINDS] = {"partitions_per_logged_batch",
+	    "partitions_per_unlogged_batch", "partitions_per_counter_batch"};
+
+	for (int i = 0; i < METRICS_BATCH_KINDS; i++) {
+		const struct histogram *counts = &executor->node->metrics.batch_partitions[i];
+
+		virtual_row_begin(rows);
+		virtual_set_text(rows, "name", names[i]);
+		virtual_set_double(rows, "p50th", (double)histogram_quantile(counts, 0.5));
+		virtual_set_double(rows, "p99th", (double)histogram_quantile(counts, 0.99));
+		virtual_set_double(rows, "p999th", (double)histogram_quantile(counts, 0.999));
+		virtual_set_bigint(rows, "max", (int64_t)histogram_quantile(counts, 1));
+		virtual_row_end(rows);
+	}
 }
 
 static void
@@ -195,13 +216,15 @@ enum virtual_per_table {
 
 /* `count` is of all operations: of the frequent ones only some are timed. */
 static void
-virtual_set_latency(struct virtual_rows *rows, uint64_t count, const struct histogram *us)
+virtual_set_latency(
+    struct virtual_rows *rows, uint64_t count, double per_second, const struct histogram *us)
 {
 	virtual_set_bigint(rows, "count", (int64_t)count);
 	virtual_set_double(rows, "max_ms", (double)histogram_quantile(us, 1) / 1000);
 	virtual_set_double(rows, "p50th_ms", (double)histogram_quantile(us, 0.5) / 1000);
 	virtual_set_double(rows, "p99th_ms", (double)histogram_quantile(us, 0.99) / 1000);
-	virtual_set_double(rows, "per_second", 0);
+	/* Three digits, as Cassandra: cqlsh would show more in scientific notation. */
+	virtual_set_double(rows, "per_second", round(per_second * 1000) / 1000);
 }
 
 static void
@@ -229,13 +252,16 @@ virtual_fill_per_table(
 		virtual_set_text(rows, "table_name", stats.name);
 		switch (what) {
 		case VIRTUAL_READ_LATENCY:
-			virtual_set_latency(rows, stats.reads, stats.read_us);
+			virtual_set_latency(
+			    rows, stats.reads, stats.reads_per_second, stats.read_us);
 			break;
 		case VIRTUAL_SCAN_LATENCY:
-			virtual_set_latency(rows, stats.ranges, stats.range_us);
+			virtual_set_latency(
+			    rows, stats.ranges, stats.ranges_per_second, stats.range_us);
 			break;
 		case VIRTUAL_WRITE_LATENCY:
-			virtual_set_latency(rows, stats.writes, stats.write_us);
+			virtual_set_latency(
+			    rows, stats.writes, stats.writes_per_second, stats.write_us);
 			break;
 		case VIRTUAL_DISK_USAGE:
 			virtual_set_bigint(rows, "mebibytes", (int64_t)(stats.live_bytes >> 20));
@@ -276,7 +302,8 @@ virtual_fill_coordinator(struct executor *executor, struct virtual_rows *rows,
 		virtual_row_begin(rows);
 		virtual_set_text(rows, "keyspace_name", table_store_keyspace(tables[i]));
 		virtual_set_text(rows, "table_name", table_store_name(tables[i]));
-		virtual_set_latency(rows, histogram_count(us), us);
+		virtual_set_latency(rows, histogram_count(us),
+		    coordinator_rate(executor->coordinator, tables[i], which), us);
 		virtual_row_end(rows);
 	}
 	free(tables);
@@ -431,6 +458,7 @@ static const struct {
 	const char *table;
 	virtual_fill_fn fill;
 } virtual_tables[] = {
+    {"system_views", "batch_metrics", virtual_fill_batch_metrics},
     {"system_views", "caches", virtual_fill_caches},
     {"system_views", "clients", virtual_fill_clients},
     {"system_views", "coordinator_read_latency", virtual_fill_coordinator_read},

@@ -789,6 +789,10 @@ store_tick(struct store *store)
 			log_error("%s", err.text);
 	}
 	free(tables);
+	if (now - store->meters_ticked_ns >= METER_TICK_SECONDS * UINT64_C(1000000000)) {
+		store_tick_meters(store, (double)(now - store->meters_ticked_ns) / 1e9);
+		store->meters_ticked_ns = now;
+	}
 	store_save_caches_when_due(store, now);
 	if (env_wall_us(store->env) / 1000 >= atomic_load(&store->next_snapshot_expiry_ms))
 		snapshot_expire(store);
@@ -914,6 +918,7 @@ store_open(const struct store_options *options, struct env *env,
 	store->sstables.keys = key_cache_new(options->key_cache_bytes);
 	atomic_init(&store->cache_owners, 1);
 	atomic_init(&store->caches_saved_ns, env_monotonic_ns(env));
+	store->meters_ticked_ns = env_monotonic_ns(env);
 	for (int i = 0; i < STORE_SAVED_CACHES; i++)
 		atomic_init(&store->cache_keys_to_save[i], options->cache_keys_to_save[i]);
 	store->row_cache =

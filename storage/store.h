@@ -291,6 +291,7 @@ struct store_table_stats {
 	struct uuid id;
 	uint64_t reads, ranges, writes; /* local */
 	const struct histogram *read_us, *range_us, *write_us;
+	double reads_per_second, ranges_per_second, writes_per_second; /* five-minute averages */
 	const struct histogram *sstables_per_read, *tombstones_per_read, *live_rows_per_read;
 	uint32_t sstables;
 	uint32_t sstables_in_level[STORE_LEVELS]; /* leveled compaction */
@@ -310,6 +311,19 @@ struct store_table_stats {
 /* Reads the statistics of the table's SSTables where that has not happened yet. */
 void
 store_table_stats(struct store *store, struct table_store *table, struct store_table_stats *out);
+
+/*
+ * Partitions that the SSTables promise in the token range (left, right] (INT64_MIN: to the end; it does not wrap), and
+ * the mean size of a partition in those that reach into it, bytes. Crude, as SizeEstimatesRecorder.
+ */
+void store_range_estimate(struct store *store, struct table_store *table, int64_t left,
+    int64_t right, uint64_t *partitions, uint64_t *mean_bytes);
+
+/* Each SSTable of the table: its generation (0: it has a UUID), the text of its id, reads since it was opened. */
+typedef void (*store_sstable_reads_fn)(
+    void *argument, uint64_t generation, const char *id, uint64_t reads);
+void store_sstable_reads(
+    struct store *store, struct table_store *table, store_sstable_reads_fn each, void *argument);
 
 /* Live tables, copied: free() the array. */
 struct table_store **store_tables(struct store *store, uint32_t *count);
@@ -365,6 +379,7 @@ int store_clear_snapshots(struct store *store, const char *keyspace, const char 
 
 struct store_cache_stats {
 	uint64_t capacity_bytes, size_bytes, entries, hits, requests;
+	double hits_per_second, requests_per_second; /* fifteen-minute averages */
 };
 void store_key_cache_stats(struct store *store, struct store_cache_stats *out);
 void store_chunk_cache_stats(struct store *store, struct store_cache_stats *out);

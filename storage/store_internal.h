@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include "storage/table_store.h"
 
+enum { STORE_CACHE_KEYS, STORE_CACHE_CHUNKS, STORE_CACHE_ROWS, STORE_CACHE_COUNTERS, STORE_CACHES };
+
 enum store_state { STORE_STARTING, STORE_RUNNING, STORE_DRAINED };
 
 /* store_failure.c */
@@ -35,6 +37,10 @@ struct store {
 	struct sstable_context sstables; /* its caches are owned */
 	struct compaction_manager *compactions;
 	struct entry_cache *row_cache, *counter_cache; /* owned */
+	struct {
+		struct meter hits, requests;
+	} cache_rates[STORE_CACHES]; /* ticked by the timer */
+	uint64_t meters_ticked_ns; /* the timer's */
 	atomic_ullong cache_keys_to_save[STORE_SAVED_CACHES];
 	_Atomic uint64_t caches_saved_ns; /* when they were saved last */
 	atomic_bool is_saving_caches;
@@ -102,6 +108,9 @@ void store_failures_fini(struct store *store);
 int store_read_partition(struct table_store *table, struct table_view *view,
     const struct read_command *command, struct arena *arena, struct unfiltered_iterator **out,
     struct error *err);
+
+/* On the timer's thread, about every METER_TICK_SECONDS. */
+void store_tick_meters(struct store *store, double seconds);
 
 /* Run `work` on a stage of the server's. */
 bool store_submit(struct store *store, const char *stage, store_work_fn work, void *argument);

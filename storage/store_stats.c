@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include "base/alloc.h"
-#include "storage/chunk_cache.h"
 #include "storage/compaction.h"
-#include "storage/entry_cache.h"
-#include "storage/key_cache.h"
 #include "base/hash.h"
 #include "storage/snapshot.h"
 #include "storage/store_internal.h"
@@ -111,6 +108,9 @@ store_table_stats(struct store *store, struct table_store *table, struct store_t
 	    .read_us = &table->stats.read_us,
 	    .range_us = &table->stats.range_us,
 	    .write_us = &table->stats.write_us,
+	    .reads_per_second = meter_rate(&table->stats.read_rate),
+	    .ranges_per_second = meter_rate(&table->stats.range_rate),
+	    .writes_per_second = meter_rate(&table->stats.write_rate),
 	    .sstables_per_read = &table->stats.sstables_per_read,
 	    .tombstones_per_read = &table->stats.tombstones_per_read,
 	    .live_rows_per_read = &table->stats.live_rows_per_read,
@@ -138,6 +138,53 @@ store_table_stats(struct store *store, struct table_store *table, struct store_t
 	out->total_bytes = out->live_bytes;
 	out->pending_compactions = store_pending_compactions(store, table);
 	out->snapshot_bytes = snapshot_true_bytes(store, table);
+}
+
+void
+store_range_estimate(struct store *store, struct table_store *table, int64_t left, int64_t right,
+    uint64_t *partitions, uint64_t *mean_bytes)
+{
+	struct table_view *view = table_view_acquire(table);
+	double bytes = 0, count = 0;
+
+	(void)store;
+	*partitions = 0;
+	for (uint32_t i = 0; i < view->sstable_count; i++) {
+		struct sstable *sstable = view->sstables[i];
+		const struct sstable_stats *stats = sstable_stats(sstable, NULL);
+
+		if (stats == NULL || stats->last_token <= left ||
+		    (right != INT64_MIN && stats->first_token > right))
+			continue;
+		*partitions += sstable_estimated_keys_in(sstable, left, right);
+		for (uint32_t k = 0; k + 1 < stats->partition_sizes.count; k++) {
+			double times = (double)stats->partition_sizes.counts[k];
+
+			bytes += times * (double)stats->partition_sizes.offsets[k];
+			count += times;
+		}
+	}
+	*mean_bytes = count > 0 ? (uint64_t)(bytes / count) : 0;
+	table_view_release(view);
+}
+
+void
+store_sstable_reads(
+    struct store *store, struct table_store *table, store_sstable_reads_fn each, void *argument)
+{
+	struct table_view *view = table_view_acquire(table);
+
+	(void)store;
+	for (uint32_t i = 0; i < view->sstable_count; i++) {
+		const struct sstable_id *id = &sstable_descriptor(view->sstables[i])->id;
+		struct sstable_counters counters;
+		char text[SSTABLE_ID_TEXT_SIZE];
+
+		sstable_counters(view->sstables[i], &counters);
+		sstable_id_format(id, text);
+		each(argument, id->is_uuid ? 0 : id->generation, text, counters.reads);
+	}
+	table_view_release(view);
 }
 
 static void
@@ -199,96 +246,6 @@ store_sstables_for_key(struct store *store, struct table_store *table, struct sl
 	arena_fini(&arena);
 	table_view_release(view);
 	return rc;
-}
-
-void
-store_key_cache_stats(struct store *store, struct store_cache_stats *out)
-{
-	struct key_cache_stats stats;
-
-	key_cache_stats(store->sstables.keys, &stats);
-	*out = (struct store_cache_stats){
-	    .capacity_bytes = stats.capacity,
-	    .size_bytes = stats.bytes,
-	    .entries = stats.entries,
-	    .hits = stats.hits,
-	    .requests = stats.hits + stats.misses,
-	};
-}
-
-void
-store_chunk_cache_stats(struct store *store, struct store_cache_stats *out)
-{
-	struct chunk_cache_stats stats;
-
-	chunk_cache_stats(store->sstables.chunks, &stats);
-	*out = (struct store_cache_stats){
-	    .capacity_bytes = stats.capacity,
-	    .size_bytes = stats.bytes,
-	    .entries = stats.entries,
-	    .hits = stats.hits,
-	    .requests = stats.hits + stats.misses,
-	};
-}
-
-void
-store_invalidate_key_cache(struct store *store)
-{
-	key_cache_clear(store->sstables.keys);
-}
-
-static void
-store_entry_cache_stats(struct entry_cache *cache, struct store_cache_stats *out)
-{
-	struct entry_cache_stats stats;
-
-	entry_cache_stats(cache, &stats);
-	*out = (struct store_cache_stats){.capacity_bytes = stats.capacity,
-	    .size_bytes = stats.bytes,
-	    .entries = stats.entries,
-	    .hits = stats.hits,
-	    .requests = stats.hits + stats.misses};
-}
-
-void
-store_row_cache_stats(struct store *store, struct store_cache_stats *out)
-{
-	store_entry_cache_stats(store->row_cache, out);
-}
-
-void
-store_counter_cache_stats(struct store *store, struct store_cache_stats *out)
-{
-	store_entry_cache_stats(store->counter_cache, out);
-}
-
-void
-store_invalidate_row_cache(struct store *store)
-{
-	entry_cache_clear(store->row_cache);
-}
-
-void
-store_invalidate_counter_cache(struct store *store)
-{
-	entry_cache_clear(store->counter_cache);
-}
-
-void
-store_set_cache_keys_to_save(struct store *store, uint64_t keys, uint64_t rows, uint64_t counters)
-{
-	atomic_store(&store->cache_keys_to_save[0], keys);
-	atomic_store(&store->cache_keys_to_save[1], rows);
-	atomic_store(&store->cache_keys_to_save[2], counters);
-}
-
-void
-store_set_cache_capacity(
-    struct store *store, uint64_t key_bytes, uint64_t row_bytes, uint64_t counter_bytes)
-{
-	key_cache_set_capacity(store->sstables.keys, key_bytes);
-	entry_cache_set_capacity(store->row_cache, row_bytes);
-	entry_cache_set_capacity(store->counter_cache, counter_bytes);
 }
 
 void

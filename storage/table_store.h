@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include "base/lock.h"
+#include "base/meter.h"
 #include "storage/commitlog.h"
 #include "storage/memtable.h"
 #include "storage/sampler.h"
@@ -60,6 +61,7 @@ struct table_stats {
 	struct histogram read_us, range_us, write_us;
 	struct histogram sstables_per_read, tombstones_per_read, live_rows_per_read;
 	atomic_ullong reads, ranges, writes, flushes;
+	struct meter read_rate, range_rate, write_rate; /* ticked by the timer */
 	atomic_ullong bytes_flushed, bytes_compacted;
 	atomic_ullong bloom_false_positives, bloom_true_positives;
 };

@@ -408,6 +408,8 @@ const struct nodetool_command nodetool_operation_commands[] = {
 	NULL},
     {"refresh", "Take over SSTables that were put into a table's directory",
 	"[--] <keyspace> <table>", 2, 2, NULL, operation_refresh, NULL},
+    {"refreshsizeestimates", "Write system.size_estimates and table_estimates now", "", 0, 0, NULL,
+	NULL, "refreshsizeestimates"},
     {"reloadssl", "Read the TLS files again", "", 0, 0, NULL, NULL, "reloadssl"},
     {"setcachecapacity", "Change how large the caches may be, MiB",
 	"[--] <key-cache-capacity> <row-cache-capacity> <counter-cache-capacity>", 3, 3, NULL,

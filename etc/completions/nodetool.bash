@@ -9,7 +9,7 @@ _nodetool_commands='help clearsnapshot clientstats compact compactionhistory com
 	getinterdcstreamthroughput getlogginglevels getmaxhintwindow getseeds getsnapshotthrottle
 	getsstables getstreamthroughput gettimeout gettraceprobability gossipinfo info
 	invalidatecountercache invalidatekeycache invalidaterowcache listsnapshots netstats profileload
-	proxyhistograms refresh reloadssl ring setcachecapacity setcachekeystosave
+	proxyhistograms refresh refreshsizeestimates reloadssl ring setcachecapacity setcachekeystosave
 	setcompactionthroughput setconcurrency setconcurrentcompactors setlogginglevel settimeout
 	settraceprobability sjk snapshot status statusautocompaction statusbackup statusbinary
 	statusgossip statushandoff stop stopdaemon tablehistograms tablestats toppartitions tpstats
