@@ -59,6 +59,40 @@ static void compaction_task_run(void *argument);
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
+/*
+ * What may be merged with each other (CompactionStrategyManager): repaired SSTables, those of one repair session that is
+ * under way, and all others. A mixture would make repaired data unrepaired again.
+ */
+static bool
+compaction_is_same_set(struct sstable *a, struct sstable *b)
+{
+	const struct sstable_stats *left = sstable_stats(a, NULL), *right = sstable_stats(b, NULL);
+
+	if (left == NULL || right == NULL)
+		return left == right;
+	if (left->has_pending_repair || right->has_pending_repair)
+		return left->has_pending_repair == right->has_pending_repair &&
+		    uuid_equal(&left->pending_repair, &right->pending_repair);
+	return (left->repaired_at != 0) == (right->repaired_at != 0);
+}
+
+/* Bring the set of candidates[0] to the front, in their order; returns how many they are. */
+static uint32_t
+compaction_first_set(struct sstable **candidates, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct sstable *each = candidates[i];
+
+		if (i != 0 && !compaction_is_same_set(candidates[0], each))
+			continue;
+		memmove(&candidates[kept + 1], &candidates[kept], (i - kept) * sizeof(*candidates));
+		candidates[kept++] = each;
+	}
+	return kept;
+}
+
 /* Live tables that no task works on. Heap array of borrowed pointers, valid while `view` is held. */
 static struct sstable **
 compaction_candidates(struct table_store *table, const struct table_view *view, uint32_t *count)
@@ -103,20 +137,14 @@ compaction_unmark(struct table_store *table, const struct compaction_pick *pick)
 	lock_drop(&table->view_lock);
 }
 
-/* What the strategy wants done now; pick->count 0: nothing. The manager's lock is held: one choice at a time. */
+/* What the strategy makes of SSTables that may be merged with each other. */
 static void
-compaction_pick_locked(
-    struct compaction_manager *manager, struct table_store *table, struct compaction_pick *out)
+compaction_pick_of_set(struct compaction_manager *manager, struct table_store *table,
+    const struct table_metadata *metadata, struct sstable *const *candidates, uint32_t count,
+    struct compaction_pick *out)
 {
-	const struct table_metadata *metadata = atomic_load(&table->metadata);
 	int64_t now = env_wall_us(manager->store->env) / 1000000;
-	struct table_view *view = table_view_acquire(table);
-	struct sstable **candidates;
-	uint32_t count;
 
-	lock_assert_held(&manager->lock);
-	*out = (struct compaction_pick){0};
-	candidates = compaction_candidates(table, view, &count);
 	switch (metadata->options.strategy) {
 	case COMPACTION_LEVELED:
 		compaction_pick_leveled(metadata, candidates, count, table->compacting,
@@ -130,12 +158,30 @@ compaction_pick_locked(
 		compaction_pick_size_tiered(metadata, candidates, count, now, out);
 		break;
 	}
+}
+
+/* What the strategy wants done now; pick->count 0: nothing. The manager's lock is held: one choice at a time. */
+static void
+compaction_pick_locked(
+    struct compaction_manager *manager, struct table_store *table, struct compaction_pick *out)
+{
+	const struct table_metadata *metadata = atomic_load(&table->metadata);
+	struct table_view *view = table_view_acquire(table);
+	struct sstable **candidates;
+	uint32_t count, of_set;
+
+	lock_assert_held(&manager->lock);
+	*out = (struct compaction_pick){0};
+	candidates = compaction_candidates(table, view, &count);
+	for (uint32_t at = 0; at < count && out->count == 0; at += of_set) {
+		of_set = compaction_first_set(candidates + at, count - at);
+		compaction_pick_of_set(manager, table, metadata, candidates + at, of_set, out);
+	}
 	free(candidates);
 	table_view_release(view);
 	if (out->count > 0)
 		compaction_mark(table, out);
 }
-
 static struct compaction *
 compaction_new_locked(struct compaction_manager *manager, struct table_store *table,
     struct compaction_pick pick, const char *kind)
@@ -435,50 +481,23 @@ compaction_lock_when_idle(struct compaction_manager *manager, const struct table
 	pthread_mutex_unlock(&manager->done_mutex);
 }
 
-int
-store_compact(struct store *store, struct table_store *table, struct error *err)
+/* Run a task on its stage and wait for its end. The manager's lock is held, and dropped. */
+static int
+compaction_run_locked(struct compaction_manager *manager, struct table_store *table,
+    struct compaction_pick pick, const char *kind, struct error *err)
 {
-	struct compaction_manager *manager = store->compactions;
-	const struct table_metadata *metadata = atomic_load(&table->metadata);
-	struct compaction_pick pick = {0};
 	struct compaction *task;
-	struct table_view *view;
-	struct sstable **candidates;
 	bool is_done = false;
-	uint32_t count;
 	int rc = 0;
 
-	if (store_flush(store, table, err) != 0)
-		return -1;
-	compaction_lock_when_idle(manager, table);
-	view = table_view_acquire(table);
-	candidates = compaction_candidates(table, view, &count);
-	if (count > 0 && !manager->is_stopping) {
-		pick.sstables = xcalloc(count, sizeof(*pick.sstables));
-		pick.count = count;
-		for (uint32_t i = 0; i < count; i++)
-			pick.sstables[i] = sstable_ref(candidates[i]);
-		if (metadata->options.strategy == COMPACTION_LEVELED) {
-			pick.level = 1;
-			for (uint32_t i = 0; i < count; i++)
-				if (sstable_level(candidates[i]) > pick.level)
-					pick.level = sstable_level(candidates[i]);
-			pick.output_bytes_max = compaction_leveled_bytes(metadata);
-		}
-		compaction_mark(table, &pick);
-	}
-	free(candidates);
-	table_view_release(view);
-	if (pick.count == 0) {
-		lock_drop(&manager->lock);
-		return 0;
-	}
-	task = compaction_new_locked(manager, table, pick, "COMPACTION");
+	lock_assert_held(&manager->lock);
+	compaction_mark(table, &pick);
+	task = compaction_new_locked(manager, table, pick, kind);
 	task->is_done = &is_done;
 	task->result = &rc;
 	task->err = err;
 	lock_drop(&manager->lock);
-	if (!store_submit(store, "CompactionExecutor", compaction_task_run, task)) {
+	if (!store_submit(manager->store, "CompactionExecutor", compaction_task_run, task)) {
 		compaction_unmark(table, &task->pick);
 		task->is_done = NULL;
 		compaction_end(task, -1, NULL);
@@ -496,6 +515,147 @@ store_compact(struct store *store, struct table_store *table, struct error *err)
 		pthread_cond_wait(&manager->done_cond, &manager->done_mutex);
 	}
 	pthread_mutex_unlock(&manager->done_mutex);
+	return rc;
+}
+
+/* All of `set` into one SSTable, or into the levels. */
+static struct compaction_pick
+compaction_pick_major(
+    const struct table_metadata *metadata, struct sstable *const *set, uint32_t count)
+{
+	struct compaction_pick pick = {.count = count};
+
+	pick.sstables = xcalloc(count, sizeof(*pick.sstables));
+	for (uint32_t i = 0; i < count; i++)
+		pick.sstables[i] = sstable_ref(set[i]);
+	if (metadata->options.strategy != COMPACTION_LEVELED)
+		return pick;
+	pick.level = 1;
+	for (uint32_t i = 0; i < count; i++)
+		if (sstable_level(set[i]) > pick.level)
+			pick.level = sstable_level(set[i]);
+	pick.output_bytes_max = compaction_leveled_bytes(metadata);
+	return pick;
+}
+
+/* The SSTables of now, a reference each; of them only those that no later step has replaced are still there. */
+static struct sstable **
+compaction_snapshot(struct compaction_manager *manager, struct table_store *table, uint32_t *count)
+{
+	struct table_view *view;
+	struct sstable **sstables;
+
+	compaction_lock_when_idle(manager, table);
+	view = table_view_acquire(table);
+	sstables = compaction_candidates(table, view, count);
+	for (uint32_t i = 0; i < *count; i++)
+		sstable_ref(sstables[i]);
+	table_view_release(view);
+	lock_drop(&manager->lock);
+	return sstables;
+}
+
+static void
+compaction_snapshot_free(struct sstable **sstables, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		sstable_unref(sstables[i]);
+	free(sstables);
+}
+
+/* Those of `sstables` that are still in the view come to the front; the manager's lock is held. */
+static uint32_t
+compaction_still_there(struct table_store *table, struct sstable **sstables, uint32_t count)
+{
+	struct table_view *view = table_view_acquire(table);
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t k = 0; k < view->sstable_count; k++)
+			if (view->sstables[k] == sstables[i]) {
+				struct sstable *each = sstables[i];
+
+				sstables[i] = sstables[kept];
+				sstables[kept++] = each;
+				break;
+			}
+	table_view_release(view);
+	return kept;
+}
+
+int
+store_compact(struct store *store, struct table_store *table, struct error *err)
+{
+	struct compaction_manager *manager = store->compactions;
+	const struct table_metadata *metadata = atomic_load(&table->metadata);
+	struct sstable **sstables;
+	uint32_t count, of_set;
+	int rc = 0;
+
+	if (store_flush(store, table, err) != 0)
+		return -1;
+	sstables = compaction_snapshot(manager, table, &count);
+	for (uint32_t at = 0; at < count && rc == 0; at += of_set) {
+		uint32_t there;
+
+		of_set = compaction_first_set(sstables + at, count - at);
+		compaction_lock_when_idle(manager, table);
+		there = compaction_still_there(table, sstables + at, of_set);
+		if (there == 0 || manager->is_stopping)
+			lock_drop(&manager->lock);
+		else
+			rc = compaction_run_locked(manager, table,
+			    compaction_pick_major(metadata, sstables + at, there), "COMPACTION",
+			    err);
+	}
+	compaction_snapshot_free(sstables, count);
+	return rc;
+}
+
+/* Does all of the SSTable lie in one of the ranges? */
+static bool
+compaction_is_owned(struct sstable *sstable, const struct stream_range *ranges, uint32_t count)
+{
+	const struct sstable_stats *stats = sstable_stats(sstable, NULL);
+
+	for (uint32_t i = 0; i < count && stats != NULL; i++)
+		if (stream_range_has(&ranges[i], stats->first_token) &&
+		    stream_range_has(&ranges[i], stats->last_token))
+			return true;
+	return false;
+}
+
+int
+store_cleanup(struct store *store, struct table_store *table, const struct stream_range *owned,
+    uint32_t owned_count, struct error *err)
+{
+	struct compaction_manager *manager = store->compactions;
+	struct stream_range *keep;
+	struct sstable **sstables;
+	uint32_t count, keep_count;
+	int rc = 0;
+
+	if (store_flush(store, table, err) != 0)
+		return -1;
+	keep = stream_ranges_normalize(owned, owned_count, &keep_count);
+	sstables = compaction_snapshot(manager, table, &count);
+	for (uint32_t i = 0; i < count && rc == 0; i++) {
+		struct compaction_pick pick = {.count = 1, .keep = keep, .keep_count = keep_count};
+
+		if (compaction_is_owned(sstables[i], keep, keep_count))
+			continue;
+		compaction_lock_when_idle(manager, table);
+		if (compaction_still_there(table, &sstables[i], 1) == 0 || manager->is_stopping) {
+			lock_drop(&manager->lock);
+			continue;
+		}
+		pick.sstables = xcalloc(1, sizeof(*pick.sstables));
+		pick.sstables[0] = sstable_ref(sstables[i]);
+		pick.level = sstable_level(sstables[i]);
+		rc = compaction_run_locked(manager, table, pick, "CLEANUP", err);
+	}
+	compaction_snapshot_free(sstables, count);
+	free(keep);
 	return rc;
 }
 

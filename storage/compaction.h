@@ -14,6 +14,7 @@
  *
  * Several tasks of one table run at once as long as they share no SSTable (table->compacting).
  */
+#include "storage/stream_writer.h"
 #include "storage/table_store.h"
 
 /* What a strategy decided. */
@@ -23,6 +24,9 @@ struct compaction_pick {
 	int32_t level; /* of the outputs */
 	uint64_t output_bytes_max; /* a new output file is begun at this; 0: one file */
 	bool is_level_move; /* no overlap: only the level in Statistics.db changes */
+	const struct stream_range
+	    *keep; /* not NULL: only partitions in these (normalized, borrowed) */
+	uint32_t keep_count;
 };
 void compaction_pick_fini(struct compaction_pick *pick);
 

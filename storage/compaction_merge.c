@@ -173,6 +173,10 @@ compaction_prepare_options(struct compaction_merger *merger)
 		const struct sstable_stats *stats = sstable_stats(merger->pick->sstables[i], NULL);
 
 		options->expected_keys += sstable_estimated_keys(merger->pick->sstables[i]);
+		if (stats != NULL && (i == 0 || stats->repaired_at < options->repaired_at))
+			options->repaired_at = stats->repaired_at;
+		if (stats != NULL && stats->has_pending_repair)
+			options->pending_repair = &stats->pending_repair;
 		merger->can_purge = merger->can_purge || stats == NULL ||
 		    stats->min_local_deletion_time != LOCAL_DELETION_TIME_NONE;
 		if (stats == NULL)
@@ -231,7 +235,7 @@ compaction_close_writer(struct compaction_merger *merger, struct error *err)
 /* ---- the merge ----------------------------------------------------------------------------------- */
 
 static int
-compaction_source_next(
+compaction_source_step(
     struct compaction_merger *merger, struct compaction_source *source, struct error *err)
 {
 	uint64_t position;
@@ -248,6 +252,29 @@ compaction_source_next(
 		return merger->progress(merger->progress_context, bytes, err);
 	}
 	return 0;
+}
+
+/* A cleanup leaves out what this node does not own. */
+static bool
+compaction_keeps(const struct compaction_pick *pick, int64_t token)
+{
+	for (uint32_t i = 0; i < pick->keep_count; i++)
+		if (stream_range_has(&pick->keep[i], token))
+			return true;
+	return pick->keep == NULL;
+}
+
+static int
+compaction_source_next(
+    struct compaction_merger *merger, struct compaction_source *source, struct error *err)
+{
+	int rc;
+
+	do {
+		rc = compaction_source_step(merger, source, err);
+	} while (rc == 0 && source->partition != NULL &&
+	    !compaction_keeps(merger->pick, source->partition->token));
+	return rc;
 }
 
 static int

@@ -243,8 +243,18 @@ bool store_incremental_backups(const struct store *store);
 
 /* ---- compaction ------------------------------------------------------------------------------ */
 
-/* Merge all SSTables of the table into one (or, leveled, into its levels) and wait. */
+/*
+ * Merge all SSTables of the table into one (or, leveled, into its levels) and wait; repaired ones, and those of each
+ * repair session under way, stay apart.
+ */
 int store_compact(struct store *store, struct table_store *table, struct error *err);
+/*
+ * Rewrite every SSTable without the partitions outside of the ranges that this node owns, and wait (nodetool cleanup).
+ * An SSTable that lies in one of them stays as it is. owned_count 0: nothing is owned.
+ */
+struct stream_range; /* storage/stream_writer.h */
+int store_cleanup(struct store *store, struct table_store *table, const struct stream_range *owned,
+    uint32_t owned_count, struct error *err);
 void store_set_auto_compaction(struct store *store, struct table_store *table, bool is_enabled);
 bool store_auto_compaction(const struct table_store *table);
 /* Bytes per second for all compactions of the node; 0: no limit. */

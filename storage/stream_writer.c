@@ -98,13 +98,6 @@ stream_ranges_normalize(const struct stream_range *ranges, uint32_t count, uint3
 
 /* ---- the plan ----------------------------------------------------------------------------------- */
 
-static bool
-stream_range_has(const struct stream_range *range, int64_t token)
-{
-	return (token > range->left || range->left == INT64_MIN) &&
-	    (range->right == INT64_MIN || token <= range->right);
-}
-
 /* Add the SSTable unless the ranges leave it out. */
 static int
 stream_plan_add(struct stream_plan *plan, struct sstable *sstable,

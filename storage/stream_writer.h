@@ -22,6 +22,13 @@ struct stream_range {
 	int64_t left, right;
 };
 
+static inline bool
+stream_range_has(const struct stream_range *normalized, int64_t token)
+{
+	return (token > normalized->left || normalized->left == INT64_MIN) &&
+	    (normalized->right == INT64_MIN || token <= normalized->right);
+}
+
 struct stream_plan_options {
 	bool entire_sstables; /* stream_entire_sstables */
 	const struct uuid *pending_repair; /* not NULL: only SSTables of this repair session */

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <check.h>
+#include <stdlib.h>
+#include "base/hash.h"
+#include "storage/compaction.h"
+#include "tests/unit/storage/store_fixture.h"
+
+static struct store_fixture fixture;
+static struct error err;
+
+static void
+test_setup(void)
+{
+	store_fixture_init(&fixture);
+}
+
+static void
+test_teardown(void)
+{
+	store_fixture_fini(&fixture);
+}
+
+static struct table_store *
+test_table(void)
+{
+	return store_table(fixture.store, fixture.table);
+}
+
+static int64_t
+test_token(int32_t pk)
+{
+	uint8_t key[4];
+
+	store_u32(key, (uint32_t)pk);
+	return murmur3_token(slice_of(key, sizeof(key)));
+}
+
+static void
+test_fill(int32_t from, int32_t to)
+{
+	for (int32_t pk = from; pk < to; pk++)
+		store_fixture_insert(&fixture, pk, 1, "v", 10);
+	store_fixture_flush(&fixture);
+}
+
+START_TEST(test_cleanup_drops_what_is_not_owned)
+{
+	struct stream_range owned[] = {{1000000000000000000, -6000000000000000000}, {-100, 100}};
+	uint64_t expected = 0;
+	char value[64];
+
+	test_fill(0, 100);
+	test_fill(100, 200);
+	for (int32_t pk = 0; pk < 200; pk++)
+		expected += test_token(pk) > 1000000000000000000 ||
+		    test_token(pk) <= -6000000000000000000 ||
+		    (test_token(pk) > -100 && test_token(pk) <= 100);
+	ck_assert_uint_gt(expected, 50);
+	ck_assert_uint_lt(expected, 150);
+	ck_assert_msg(
+	    store_cleanup(fixture.store, test_table(), owned, 2, &err) == 0, "%s", err.text);
+	ck_assert_uint_eq(store_fixture_count(&fixture), expected);
+	ck_assert_uint_eq(store_fixture_sstables(&fixture), 2);
+	for (int32_t pk = 0; pk < 200; pk++) {
+		bool is_owned =
+		    test_token(pk) > 1000000000000000000 || test_token(pk) <= -6000000000000000000;
+
+		store_fixture_lookup(&fixture, pk, 1, value);
+		if (is_owned)
+			ck_assert_str_eq(value, "v");
+	}
+	/* Once more changes nothing; after a start it is still so. */
+	ck_assert_int_eq(store_cleanup(fixture.store, test_table(), owned, 2, &err), 0);
+	store_fixture_close(&fixture);
+	store_fixture_open(&fixture);
+	ck_assert_uint_eq(store_fixture_count(&fixture), expected);
+	/* All is owned, nothing is. */
+	owned[0].right = owned[0].left;
+	ck_assert_int_eq(store_cleanup(fixture.store, test_table(), owned, 1, &err), 0);
+	ck_assert_uint_eq(store_fixture_count(&fixture), expected);
+	ck_assert_int_eq(store_cleanup(fixture.store, test_table(), NULL, 0, &err), 0);
+	ck_assert_uint_eq(store_fixture_count(&fixture), 0);
+	ck_assert_uint_eq(store_fixture_sstables(&fixture), 0);
+}
+END_TEST
+
+/* Mark the newest SSTables. */
+static void
+test_mark(uint32_t from, uint32_t count, int64_t repaired_at, const struct uuid *session)
+{
+	struct table_view *view = table_view_acquire(test_table());
+
+	for (uint32_t i = from; i < from + count; i++)
+		ck_assert_int_eq(
+		    sstable_set_repaired(view->sstables[i], repaired_at, session, false, &err), 0);
+	table_view_release(view);
+	/* What was loaded is as it was: begin anew. */
+	store_fixture_close(&fixture);
+	store_fixture_open(&fixture);
+}
+
+START_TEST(test_repaired_and_unrepaired_stay_apart)
+{
+	struct uuid session = {{1, 2, 3}};
+	struct table_view *view;
+	uint32_t repaired = 0, pending = 0, plain = 0;
+
+	store_set_auto_compaction(fixture.store, test_table(), false);
+	for (int i = 0; i < 6; i++)
+		test_fill(10 * i, 10 * i + 20);
+	test_mark(0, 1, 5000, NULL);
+	test_mark(1, 1, 4000, NULL);
+	test_mark(2, 2, 0, &session);
+	ck_assert_msg(store_compact(fixture.store, test_table(), &err) == 0, "%s", err.text);
+	view = table_view_acquire(test_table());
+	ck_assert_uint_eq(view->sstable_count, 3);
+	for (uint32_t i = 0; i < view->sstable_count; i++) {
+		const struct sstable_stats *stats = sstable_stats(view->sstables[i], &err);
+
+		if (stats->has_pending_repair) {
+			ck_assert(uuid_equal(&stats->pending_repair, &session));
+			pending++;
+		} else if (stats->repaired_at != 0) {
+			ck_assert_int_eq(stats->repaired_at, 4000);
+			repaired++;
+		} else {
+			plain++;
+		}
+	}
+	table_view_release(view);
+	ck_assert(repaired == 1 && pending == 1 && plain == 1);
+	ck_assert_uint_eq(store_fixture_count(&fixture), 70);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *suite = suite_create("storage/cleanup");
+	TCase *cases = tcase_create("cleanup");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(cases, test_setup, test_teardown);
+	tcase_set_timeout(cases, 120);
+	tcase_add_test(cases, test_cleanup_drops_what_is_not_owned);
+	tcase_add_test(cases, test_repaired_and_unrepaired_stay_apart);
+	suite_add_tcase(suite, cases);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
