@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cluster/coordinator.h"
 #include "server/node.h"
-#include "server/estimates.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -220,12 +218,4 @@ node_request_stop(struct node *node)
 
 	while (write(node->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
-}
-
-void
-node_tick(struct node *node, uint32_t period_ms)
-{
-	node_report_dropped(node, period_ms);
-	coordinator_tick(node->coordinator, period_ms / 1000.0);
-	estimates_tick(node->estimates);
 }

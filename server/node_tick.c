@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/coordinator.h"
+#include "server/estimates.h"
+#include "server/node.h"
+
+void
+node_tick(struct node *node, uint32_t period_ms)
+{
+	node_report_dropped(node, period_ms);
+	coordinator_tick(node->coordinator, period_ms / 1000.0);
+	estimates_tick(node->estimates);
+}
