@@ -234,7 +234,9 @@ store_read_single(struct store_read_iterator *read, const struct read_command *c
 		if (rc == 0 && sources[count] != NULL)
 			count++;
 	}
-	if (rc == 0 && view->sstable_count > 1 && read_command_is_one_row(command))
+	/* One source alone has nothing to be spared. */
+	if (rc == 0 && view->sstable_count > 0 && view->sstable_count + count > 1 &&
+	    read_command_is_one_row(command))
 		rc = store_read_row(view, command, sources, &count, &sstables, arena, err);
 	else
 		for (uint32_t i = 0; i < view->sstable_count && rc == 0; i++) {

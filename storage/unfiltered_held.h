@@ -8,9 +8,9 @@
  */
 #include "storage/unfiltered.h"
 
-/* Before the row stand markers at the bounds of its slice and, from a memtable, where a range began: four at most
- * (one that opens, one or two at the bound, one that closes). */
-enum { UNFILTERED_HELD_MAX = 6 };
+/* Before the row stands a marker where a range began, and seldom one more at the bound of the slice. Where there are
+ * others the row is not looked for. */
+enum { UNFILTERED_HELD_MAX = 3 };
 
 struct unfiltered_held {
 	struct unfiltered_iterator base;
