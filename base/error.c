@@ -13,6 +13,7 @@ static const char *const error_names[] = {
     [ERROR_NO_MEMORY] = "NO_MEMORY",
     [ERROR_NO_SPACE] = "NO_SPACE",
     [ERROR_SHUTDOWN] = "SHUTDOWN",
+    [ERROR_WRONG_STATE] = "WRONG_STATE",
     [ERROR_SERVER] = "SERVER",
     [ERROR_PROTOCOL] = "PROTOCOL",
     [ERROR_BAD_CREDENTIALS] = "BAD_CREDENTIALS",

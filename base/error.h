@@ -23,6 +23,7 @@ enum error_code {
 	ERROR_NO_MEMORY, /* an allocation failed, or a memory budget is used up */
 	ERROR_NO_SPACE, /* disk full */
 	ERROR_SHUTDOWN, /* the part that was asked is stopping or drained */
+	ERROR_WRONG_STATE, /* what is on the disk belongs to another cluster, data center or rack than configured */
 
 	ERROR_SERVER,
 	ERROR_PROTOCOL,

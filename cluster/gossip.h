@@ -103,6 +103,8 @@ void gossip_add_saved(struct gossip *gossip, struct peer *peer, const struct uui
  * ERROR_SERVER "Unable to gossip with any peers". Any thread.
  */
 void gossip_shadow_round(struct gossip *gossip, struct gossip_wait *wait);
+/* Another shadow_round_ns. Before gossip_shadow_round(). */
+void gossip_set_shadow_round(struct gossip *gossip, uint64_t ns);
 /* Did anybody answer? */
 bool gossip_shadow_has_answer(const struct gossip *gossip);
 /* The value that the answer has; null: not known. Borrowed until gossip_start(). On the gossip stage, or any thread between on_done and gossip_start(). */

@@ -73,6 +73,14 @@ gossip_add_saved(struct gossip *gossip, struct peer *peer, const struct uuid *ho
 /* ---- Shadow round ---- */
 
 void
+gossip_set_shadow_round(struct gossip *gossip, uint64_t ns)
+{
+	lock_take(&gossip->lock);
+	gossip->options.shadow_round_ns = ns;
+	lock_drop(&gossip->lock);
+}
+
+void
 gossip_shadow_round(struct gossip *gossip, struct gossip_wait *wait)
 {
 	lock_take(&gossip->lock);

@@ -10,6 +10,15 @@
 
 /* This node's way into the ring: StorageService.initServer, prepareToJoin, joinTokenRing, BootStrapper. */
 
+/* How long a member that starts again looks for others. */
+#define SERVICE_REJOIN_NS (10 * UINT64_C(1000000000))
+
+static uint64_t
+service_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static const char *const service_modes[] = {
     [STORAGE_STARTING] = "STARTING",
     [STORAGE_NORMAL] = "NORMAL",
@@ -407,6 +416,7 @@ service_settled(struct storage_service *service)
 	struct error err;
 	int rc = 0;
 
+	service->step = SERVICE_STEP_JOIN;
 	service_apply(service);
 	if (!service->shall_join) {
 		log_info("Not joining ring as requested. Use nodetool join to initiate ring "
@@ -431,7 +441,24 @@ service_on_settled(struct gossip_wait *wait, const struct error *err)
 	struct storage_service *service = (struct storage_service *)((char *)wait -
 	    offsetof(struct storage_service, gossip_wait));
 
-	(void)err;
+	(void)err; /* it never fails */
+	if (service->step == SERVICE_STEP_SETTLE)
+		service_settled(service);
+}
+
+/* A node of a ring that was off waits for seeds no longer than until all that it remembers are there. */
+void
+service_check_settled(struct storage_service *service)
+{
+	if (service->step != SERVICE_STEP_SETTLE || !service->knows_ring)
+		return;
+	for (uint32_t i = 0; i < service->node_capacity; i++) {
+		const struct service_node *node = service->nodes[i];
+
+		if (node != NULL && node->is_in_ring && !node->peer->is_local &&
+		    !atomic_load_explicit(&node->peer->is_alive, memory_order_relaxed))
+			return;
+	}
 	service_settled(service);
 }
 
@@ -444,6 +471,22 @@ service_is_alone(struct storage_service *service)
 		gossip_unreachable_count(service->gossip) == 0);
 }
 
+static bool
+service_was_member(const struct storage_service *service)
+{
+	return service->bootstrapped == BOOTSTRAP_COMPLETED &&
+	    service->options.saved_token_count > 0;
+}
+
+static bool
+service_remembers_others(struct storage_service *service)
+{
+	for (uint32_t i = 0; i < service->node_capacity; i++)
+		if (service->nodes[i] != NULL && service->nodes[i]->is_saved)
+			return true;
+	return false;
+}
+
 static int
 service_begin(struct storage_service *service, struct error *err)
 {
@@ -454,10 +497,10 @@ service_begin(struct storage_service *service, struct error *err)
 	if (service->options.saved_token_count > 0 && service_take_saved(service, err) != 0)
 		return -1;
 	is_alone = service_is_alone(service);
+	service->knows_ring = service_remembers_others(service);
 	service_introduce(service);
 	/* A node that was in the ring is there again at once, and all tell so in one message. */
-	if (service->token_count > 0 && service->shall_join &&
-	    service->bootstrapped == BOOTSTRAP_COMPLETED) {
+	if (service->shall_join && service_was_member(service)) {
 		log_info("Using saved tokens (%" PRIu32 ")", service->token_count);
 		if (service_become_normal(service, err) != 0)
 			return -1;
@@ -483,6 +526,11 @@ service_on_shadow(struct gossip_wait *wait, const struct error *err)
 	    offsetof(struct storage_service, gossip_wait));
 	struct error failed;
 
+	/* A member may start before those that it could ask, of a ring that was off: what its disk says holds. */
+	if (err != NULL && err->code == ERROR_SERVER && service_was_member(service)) {
+		log_warn("%s, but this node was a member of the ring and goes on", err->text);
+		err = NULL;
+	}
 	if (err != NULL)
 		service_done(service, err);
 	else if (service_begin(service, &failed) != 0)
@@ -509,6 +557,10 @@ storage_service_start(struct storage_service *service, struct service_wait *wait
 		service->bootstrapped = BOOTSTRAP_NEEDED;
 		service->options.saved_token_count = 0;
 	}
+	/* Who has been there need not wait for all of the ring delay: see service_on_shadow(). */
+	if (service_was_member(service))
+		gossip_set_shadow_round(service->gossip,
+		    service_min(service->options.ring_delay_ns, SERVICE_REJOIN_NS));
 	service->step = SERVICE_STEP_SHADOW;
 	service->gossip_wait = (struct gossip_wait){.on_done = service_on_shadow};
 	gossip_shadow_round(service->gossip, &service->gossip_wait);
@@ -555,6 +607,34 @@ storage_service_join(struct storage_service *service, struct service_wait *wait)
 		error_set(&err, ERROR_SHUTDOWN, "the node is stopping");
 		wait->on_done(wait, &err);
 	}
+}
+
+static void
+service_run_gossip(struct task *task, struct worker *worker)
+{
+	struct storage_service *service = (struct storage_service *)((char *)task -
+	    offsetof(struct storage_service, gossip_task));
+
+	(void)worker;
+	atomic_store(&service->is_gossip_task_queued, false);
+	if (gossip_is_running(service->gossip))
+		return;
+	service_set_text(
+	    service, STATE_RPC_READY, atomic_load(&service->is_rpc_ready) ? "true" : "false");
+	if (service->token_count > 0)
+		service_tell_status(service,
+		    atomic_load(&service->has_joined) ? NODE_STATUS_NORMAL : NODE_STATUS_HIBERNATE);
+	gossip_start(service->gossip, service->options.generation);
+}
+
+void
+storage_service_start_gossip(struct storage_service *service)
+{
+	if (atomic_exchange(&service->is_gossip_task_queued, true))
+		return;
+	service->gossip_task = (struct task){.run = service_run_gossip};
+	if (!cluster_submit(service->env, CLUSTER_STAGE_GOSSIP, &service->gossip_task))
+		atomic_store(&service->is_gossip_task_queued, false);
 }
 
 /* ---- values that change while the node runs ------------------------------------------------------------------------------ */

@@ -132,6 +132,8 @@ void storage_service_start(struct storage_service *service, struct service_wait 
 /* nodetool join, of a node that started with join_ring false. ERROR_INVALID: it has joined. Any thread. */
 void storage_service_join(struct storage_service *service, struct service_wait *wait);
 
+/* enablegossip, after gossip_stop(): what this node is to the ring is told again. Any thread. */
+void storage_service_start_gossip(struct storage_service *service);
 /* Are CQL clients served? Drivers of the others are told UP and DOWN by it. Any thread. */
 void storage_service_set_rpc_ready(struct storage_service *service, bool is_ready);
 /* Any thread. */

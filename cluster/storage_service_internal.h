@@ -34,6 +34,7 @@ enum service_step {
 	SERVICE_STEP_IDLE,
 	SERVICE_STEP_SHADOW,
 	SERVICE_STEP_SETTLE,
+	SERVICE_STEP_JOIN,
 	SERVICE_STEP_RING_DELAY, /* BOOT has been told */
 	SERVICE_STEP_STREAM,
 	SERVICE_STEP_DONE,
@@ -63,10 +64,13 @@ struct storage_service {
 	struct cluster_timer timer;
 	struct task timer_task;
 	struct service_wait stream_wait;
+	bool knows_ring; /* system.peers had others */
 	bool shall_bootstrap;
 	bool shall_join; /* join_ring, or nodetool join */
 	struct task join_task;
 	struct service_wait *_Atomic join_wait; /* handed over by storage_service_join() */
+	struct task gossip_task;
+	_Atomic bool is_gossip_task_queued;
 	enum bootstrap_state bootstrapped;
 	int64_t *tokens; /* owned; this node's; ascending */
 	uint32_t token_count;
@@ -76,6 +80,11 @@ struct storage_service {
 	_Atomic bool has_joined;
 	_Atomic bool is_rpc_ready;
 };
+
+/* ---- storage_service.c; gossip stage ---- */
+
+/* After a change: is the wait for the others over? */
+void service_check_settled(struct storage_service *service);
 
 /* ---- storage_service_members.c; gossip stage ---- */
 

@@ -535,6 +535,7 @@ service_apply_run(struct task *task, struct worker *worker)
 	(void)worker;
 	service->is_apply_queued = false;
 	service_apply(service);
+	service_check_settled(service);
 }
 
 void
@@ -544,8 +545,10 @@ service_mark(struct storage_service *service, struct peer *peer)
 	if (service->is_apply_queued)
 		return;
 	service->apply_task = (struct task){.run = service_apply_run};
-	service->is_apply_queued =
-	    cluster_submit(service->env, CLUSTER_STAGE_GOSSIP, &service->apply_task);
+	service->is_apply_queued = true;
+	/* Refused by a stage that stops: the node does too. */
+	if (!cluster_submit(service->env, CLUSTER_STAGE_GOSSIP, &service->apply_task))
+		service->is_apply_queued = false;
 }
 
 void

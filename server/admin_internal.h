@@ -39,6 +39,36 @@ int admin_need_number(const struct admin_call *call, const char *name, int64_t l
 int admin_tables(
     const struct admin_call *call, struct table_store ***out, uint32_t *count, struct error *err);
 
+/* Members of an answer; NULL, and a number that is none, become null. */
+void admin_set(json_t *object, const char *name, json_t *value);
+void admin_set_number(json_t *object, const char *name, uint64_t value);
+void admin_set_text(json_t *object, const char *name, const char *text);
+void admin_set_real(json_t *object, const char *name, double value);
+
+struct arena;
+struct table_metadata;
+/* A partition key as nodetool takes it: the text of its type; parts of a composite separated by ':'. */
+int admin_partition_key(const struct table_metadata *table, const char *text, struct arena *arena,
+    struct slice *out, struct error *err);
+
+int admin_need_switch(const struct admin_call *call, bool *out, struct error *err); /* enabled= */
+
+int admin_get_info(struct admin_call *call, struct error *err);
+
+/* The ring (admin_cluster.c). */
+int admin_get_cluster(struct admin_call *call, struct error *err);
+int admin_get_describe_ring(struct admin_call *call, struct error *err);
+int admin_get_endpoints(struct admin_call *call, struct error *err);
+int admin_get_failure_detector(struct admin_call *call, struct error *err);
+int admin_get_gossip(struct admin_call *call, struct error *err);
+int admin_get_netstats(struct admin_call *call, struct error *err);
+int admin_get_ring(struct admin_call *call, struct error *err);
+int admin_get_seeds(struct admin_call *call, struct error *err);
+int admin_post_assassinate(struct admin_call *call, struct error *err);
+int admin_post_gossip(struct admin_call *call, struct error *err);
+int admin_post_join(struct admin_call *call, struct error *err);
+int admin_post_reload_seeds(struct admin_call *call, struct error *err);
+
 /* toppartitions. */
 int admin_post_sample(struct admin_call *call, struct error *err);
 

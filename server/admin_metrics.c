@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "server/admin_internal.h"
 #include "server/internode.h"
+#include "server/cluster.h"
 #include "server/node.h"
 #include "server/operations.h"
 #include "storage/store.h"
@@ -108,6 +109,28 @@ metrics_put_stages(struct buffer *out, struct node *node)
 			metrics_summary(out, "helenus_stage_service_seconds", label,
 			    stages.stats[j].service_us);
 	}
+}
+
+/* ---- the ring --------------------------------------------------------------------------------------- */
+
+static void
+metrics_put_ring(struct buffer *out, struct node *node)
+{
+	struct gossip *gossip = node->cluster->gossip;
+	struct gossip_stats stats;
+
+	gossip_stats(gossip, &stats);
+	metrics_one(out, "cassandra_failuredetector_upendpointcount", "gauge",
+	    "Nodes that are alive, this one included", gossip_live_count(gossip) + 1);
+	metrics_one(out, "cassandra_failuredetector_downendpointcount", "gauge",
+	    "Nodes that are not", gossip_unreachable_count(gossip));
+	metrics_one(out, "helenus_gossip_rounds_total", "counter", "Rounds by the clock",
+	    (double)stats.rounds);
+	metrics_one(out, "helenus_gossip_extra_rounds_total", "counter",
+	    "Rounds made at once because there was news", (double)stats.extra_rounds);
+	metrics_one(out, "helenus_gossip_refused_total", "counter",
+	    "Gossip messages that were not believed",
+	    (double)(stats.refused_generations + stats.refused_names));
 }
 
 /* ---- clients ------------------------------------------------------------------------------------------ */
@@ -383,6 +406,7 @@ void
 admin_metrics(struct node *node, struct buffer *out)
 {
 	metrics_put_stages(out, node);
+	metrics_put_ring(out, node);
 	metrics_put_requests(out, node);
 	metrics_put_clients(out, node);
 	metrics_put_store(out, node);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "cql/value.h"
 #include "server/admin_internal.h"
+#include "server/cluster.h"
 #include "server/node.h"
 #include "server/operations.h"
 #include "storage/store.h"
@@ -35,25 +36,25 @@ admin_resident_bytes(void)
 				: strtoull(resident, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void
+void
 admin_set(json_t *object, const char *name, json_t *value)
 {
 	json_object_set_new(object, name, value == NULL ? json_null() : value);
 }
 
-static void
+void
 admin_set_number(json_t *object, const char *name, uint64_t value)
 {
 	admin_set(object, name, json_integer((json_int_t)value));
 }
 
-static void
+void
 admin_set_text(json_t *object, const char *name, const char *text)
 {
 	admin_set(object, name, text == NULL ? NULL : json_string(text));
 }
 
-static void
+void
 admin_set_real(json_t *object, const char *name, double value)
 {
 	admin_set(object, name, isfinite(value) ? json_real(value) : NULL);
@@ -143,14 +144,6 @@ admin_get_stages(struct admin_call *call, struct error *err)
 
 /* ---- the node ------------------------------------------------------------------------------------------ */
 
-static const char *
-admin_mode(struct node *node)
-{
-	static const char *const names[] = {"STARTING", "NORMAL", "DRAINING", "DRAINED"};
-
-	return names[atomic_load(&node->mode)];
-}
-
 static void
 admin_add_cache(
     json_t *caches, const char *name, const struct store_cache_stats *stats, int64_t save_period)
@@ -166,25 +159,7 @@ admin_add_cache(
 	admin_set(caches, name, json);
 }
 
-static uint64_t
-admin_load_bytes(struct node *node)
-{
-	struct table_store **tables;
-	uint64_t bytes = 0;
-	uint32_t count;
-
-	tables = store_tables(node->store, &count);
-	for (uint32_t i = 0; i < count; i++) {
-		struct store_table_stats stats;
-
-		store_table_stats(node->store, tables[i], &stats);
-		bytes += stats.live_bytes;
-	}
-	free(tables);
-	return bytes;
-}
-
-static int
+int
 admin_get_info(struct admin_call *call, struct error *err)
 {
 	struct node *node = call->node;
@@ -200,12 +175,12 @@ admin_get_info(struct admin_call *call, struct error *err)
 	memcpy(&host, node->host_id, sizeof(node->host_id));
 	uuid_format(&host, id);
 	admin_set_text(answer, "host_id", id);
-	admin_set_text(answer, "mode", admin_mode(node));
+	admin_set_text(answer, "mode", node_mode_name(node));
 	admin_set_text(answer, "cluster_name", config->cluster_name);
 	admin_set_text(answer, "release_version", NODE_RELEASE_VERSION);
 	admin_set_text(answer, "helenus_version", PACKAGE_VERSION);
-	admin_set_text(answer, "data_center", config->dc);
-	admin_set_text(answer, "rack", config->rack);
+	admin_set_text(answer, "data_center", cluster_datacenter(node->cluster));
+	admin_set_text(answer, "rack", cluster_rack(node->cluster));
 	admin_set_text(answer, "address",
 	    config->broadcast_address != NULL ? config->broadcast_address : config->listen_address);
 	admin_set_text(answer, "rpc_address",
@@ -215,8 +190,9 @@ admin_get_info(struct admin_call *call, struct error *err)
 	admin_set_number(answer, "storage_port", (uint64_t)config->storage_port);
 	admin_set(
 	    answer, "native_transport_active", json_boolean(network_is_running(node->network)));
-	admin_set_number(answer, "load_bytes", admin_load_bytes(node));
-	admin_set_number(answer, "generation", node->started_ms / 1000);
+	admin_set_number(answer, "load_bytes", store_live_bytes(node->store));
+	admin_set_number(answer, "generation", (uint64_t)node->generation);
+	admin_set(answer, "gossip_active", json_boolean(gossip_is_running(node->cluster->gossip)));
 	admin_set_number(
 	    answer, "uptime_s", (env_monotonic_ns(node->env) - node->started_ns) / 1000000000);
 	admin_set_number(answer, "resident_bytes", admin_resident_bytes());
@@ -240,48 +216,6 @@ admin_get_info(struct admin_call *call, struct error *err)
 	admin_set_real(answer, "trace_probability", atomic_load(&node->trace_probability));
 	admin_set(
 	    answer, "incremental_backups", json_boolean(store_incremental_backups(node->store)));
-	return 0;
-}
-
-static int
-admin_get_cluster(struct admin_call *call, struct error *err)
-{
-	const struct config *config = call->node->config;
-	struct schema *schema = operations_schema(call->node->executor);
-	json_t *keyspaces = json_array();
-	char version[UUID_TEXT_SIZE];
-
-	if (admin_get_info(call, err) != 0)
-		return -1;
-	uuid_format(&schema->version, version);
-	admin_set_text(call->answer, "schema_version", version);
-	admin_set_text(call->answer, "snitch", config->endpoint_snitch);
-	admin_set(call->answer, "dynamic_snitch", json_boolean(config->dynamic_snitch));
-	admin_set_text(call->answer, "partitioner", "org.apache.cassandra.dht.Murmur3Partitioner");
-	for (uint32_t i = 0; i < schema->keyspace_count; i++) {
-		const struct keyspace_metadata *keyspace = schema->keyspaces[i];
-		json_t *json, *replication;
-
-		if (keyspace->is_virtual)
-			continue;
-		json = json_object();
-		replication = json_object();
-		for (uint32_t j = 0; j < keyspace->replication.count; j++) {
-			const struct option_entry *option = &keyspace->replication.entries[j];
-			char name[128];
-
-			snprintf(name, sizeof(name), "%.*s", (int)option->key.size,
-			    (const char *)option->key.data);
-			admin_set(replication, name,
-			    json_stringn((const char *)option->value.data, option->value.size));
-		}
-		admin_set(json, "name",
-		    json_stringn((const char *)keyspace->name.data, keyspace->name.size));
-		admin_set(json, "replication", replication);
-		json_array_append_new(keyspaces, json);
-	}
-	admin_set(call->answer, "keyspaces", keyspaces);
-	schema_unref(schema);
 	return 0;
 }
 
@@ -494,7 +428,7 @@ admin_get_proxy_histograms(struct admin_call *call, struct error *err)
 /* ---- keys ------------------------------------------------------------------------------------------------- */
 
 /* A partition key as nodetool takes it: the text of its type; parts of a composite separated by ':'. */
-static int
+int
 admin_partition_key(const struct table_metadata *table, const char *text, struct arena *arena,
     struct slice *out, struct error *err)
 {
@@ -745,10 +679,17 @@ const struct admin_route admin_reads[] = {
     {"compactionhistory", false, admin_get_compaction_history},
     {"compactions", false, admin_get_compactions},
     {"datapaths", false, admin_get_data_paths},
+    {"describering", false, admin_get_describe_ring},
+    {"endpoints", false, admin_get_endpoints},
+    {"failuredetector", false, admin_get_failure_detector},
+    {"gossip", false, admin_get_gossip},
     {"info", false, admin_get_info},
     {"key", false, admin_get_key},
     {"loggers", false, admin_get_loggers},
+    {"netstats", false, admin_get_netstats},
     {"proxyhistograms", false, admin_get_proxy_histograms},
+    {"ring", false, admin_get_ring},
+    {"seeds", false, admin_get_seeds},
     {"settings", false, admin_get_settings},
     {"snapshots", false, admin_get_snapshots},
     {"stages", false, admin_get_stages},

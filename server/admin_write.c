@@ -9,6 +9,7 @@
 #include "server/admin_internal.h"
 #include "server/estimates.h"
 #include "server/internode.h"
+#include "server/cluster.h"
 #include "server/node.h"
 #include "server/operations.h"
 #include "storage/store.h"
@@ -74,7 +75,7 @@ admin_auto_off(struct store *store, struct table_store *table, struct error *err
 	return 0;
 }
 
-static int
+int
 admin_need_switch(const struct admin_call *call, bool *out, struct error *err)
 {
 	const char *text;
@@ -234,8 +235,13 @@ admin_post_binary(struct admin_call *call, struct error *err)
 	if (is_on && admin_is_drained(call->node))
 		return error_set(err, ERROR_SHUTDOWN,
 		    "Unable to start native transport because the node was drained.");
-	if (is_on)
-		return network_enable(call->node->network, err);
+	if (is_on) {
+		if (network_enable(call->node->network, err) != 0)
+			return -1;
+		cluster_set_serving(call->node->cluster, true);
+		return 0;
+	}
+	/* Gossip goes on to tell RPC_READY, as in Cassandra: drivers find out by themselves. */
 	network_disable(call->node->network);
 	return 0;
 }
@@ -406,6 +412,7 @@ admin_post_reload_tls(struct admin_call *call, struct error *err)
 }
 
 const struct admin_route admin_writes[] = {
+    {"assassinate", true, admin_post_assassinate},
     {"autocompaction", true, admin_post_auto_compaction},
     {"backup", true, admin_post_backup},
     {"binary", true, admin_post_binary},
@@ -418,10 +425,13 @@ const struct admin_route admin_writes[] = {
     {"concurrentcompactors", true, admin_post_concurrent_compactors},
     {"drain", true, admin_post_drain},
     {"flush", true, admin_post_flush},
+    {"gossip", true, admin_post_gossip},
     {"invalidate", true, admin_post_invalidate},
+    {"join", true, admin_post_join},
     {"logginglevel", true, admin_post_log_level},
     {"refresh", true, admin_post_refresh},
     {"refreshsizeestimates", true, admin_post_refresh_size_estimates},
+    {"reloadseeds", true, admin_post_reload_seeds},
     {"reloadssl", true, admin_post_reload_tls},
     {"sample", true, admin_post_sample},
     {"snapshot", true, admin_post_snapshot},

@@ -522,6 +522,7 @@ config_fini(struct config *config)
 			config_list_clear(field);
 	}
 	config_list_clear(&config->seed_list);
+	free(config->initial_tokens.items);
 	free(config->memtable_class);
 	free(config->archive_command);
 	free(config->restore_command);

@@ -23,6 +23,11 @@ struct config_list {
 	size_t count;
 };
 
+struct config_tokens {
+	int64_t *items; /* owned */
+	uint32_t count;
+};
+
 /* The types of the kinds. A number, duration or size that is not set ("null") is CONFIG_UNSET; a
  * string is NULL. Durations are milliseconds (SECONDS: seconds), sizes bytes, rates bytes/s. */
 #define CONFIG_TYPE_BOOL bool
@@ -51,6 +56,7 @@ struct config {
 
 	/* Filled by config_finish(): what "auto" became. */
 	struct config_list seed_list; /* of seeds, or of seed_provider's parameters */
+	struct config_tokens initial_tokens; /* of initial_token */
 	char *memtable_class; /* memtable.configurations.default.class_name, or NULL */
 	/* Of commitlog_archiving.properties; NULL: not set. See store_options. */
 	char *archive_command, *restore_command, *restore_directories; /* owned */
@@ -89,7 +95,7 @@ int config_set_option(struct config *config, const char *option, struct error *e
  * Resolve directories, addresses, data center and rack (cassandra-rackdc.properties beside the
  * file), read commitlog_archiving.properties there, and the sizes that are "auto"; check what belongs together. Logs the one warning about
  * unknown keys and the one about old names. After this, these are never unset: data_file_directories,
- * the other directories, seeds, dc, rack, concurrent_compactors, memtable_*, *_cache_size,
+ * the other directories, seeds, concurrent_compactors, memtable_*, *_cache_size,
  * commitlog_total_space, max_mutation_size, native_transport_max_request_data_in_flight*.
  */
 int config_finish(struct config *config, struct error *err);

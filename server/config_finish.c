@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
-#include <libgen.h>
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <sched.h>
@@ -14,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "cluster/token_allocator.h"
 #include "server/config_internal.h"
 
 enum { CONFIG_KIB = 1024, CONFIG_MIB = 1024 * 1024 };
@@ -173,34 +173,6 @@ config_forget_directories(struct config *config)
 	config_assign(&config->cdc_raw_directory, NULL);
 }
 
-/* cassandra-rackdc.properties beside the configuration: dc=..., rack=... */
-static int
-config_set_place(void *argument, const char *key, const char *value, struct error *err)
-{
-	struct config *config = argument;
-
-	(void)err;
-	if (strcmp(key, "dc") == 0 && config->dc == NULL)
-		config_assign(&config->dc, value);
-	if (strcmp(key, "rack") == 0 && config->rack == NULL)
-		config_assign(&config->rack, value);
-	return 0;
-}
-
-static void
-config_finish_place(struct config *config)
-{
-	const char *snitch = config->endpoint_snitch == NULL ? "" : config->endpoint_snitch;
-
-	if (strstr(snitch, "PropertyFileSnitch") != NULL)
-		(void)config_read_properties(
-		    config, "cassandra-rackdc.properties", config_set_place, config, NULL);
-	if (config->dc == NULL)
-		config_assign(&config->dc, "datacenter1");
-	if (config->rack == NULL)
-		config_assign(&config->rack, "rack1");
-}
-
 static void
 config_finish_seeds(struct config *config)
 {
@@ -222,6 +194,27 @@ config_finish_seeds(struct config *config)
 		config->seed_list.items[config->seed_list.count++] = xstrndup(seeds, length);
 		seeds += length;
 	}
+}
+
+/* initial_token: as many as num_tokens, where that is given. */
+static int
+config_finish_tokens(struct config *config, struct error *err)
+{
+	const char *text = config->initial_token;
+	struct config_tokens *tokens = &config->initial_tokens;
+
+	if (text == NULL || *text == '\0')
+		return 0;
+	if (!config_is_set(config, &config->num_tokens)) {
+		config->num_tokens = 1;
+		for (const char *comma = text; (comma = strchr(comma, ',')) != NULL; comma++)
+			config->num_tokens++;
+	}
+	if (config->num_tokens < 1 || config->num_tokens > TOKENS_MAX)
+		return 0; /* config_check() says so */
+	tokens->count = (uint32_t)config->num_tokens;
+	tokens->items = xcalloc(tokens->count, sizeof(*tokens->items));
+	return token_parse_list(text, tokens->count, tokens->items, err);
 }
 
 /* ---- what belongs together --------------------------------------------------------------------------------- */
@@ -368,11 +361,11 @@ config_finish(struct config *config, struct error *err)
 	config->memory_bytes = config_heap_bytes();
 	config_finish_directories(config);
 	config_finish_sizes(config);
-	config_finish_place(config);
 	config_finish_seeds(config);
 	config_assign(&config->memtable_class,
 	    config_extra(config, "memtable.configurations.default.class_name"));
-	if (config_finish_addresses(config, err) != 0 || config_check(config, err) != 0) {
+	if (config_finish_addresses(config, err) != 0 || config_finish_tokens(config, err) != 0 ||
+	    config_check(config, err) != 0) {
 		if (config->path != NULL)
 			error_prefix(err, "%s", config->path);
 		return -1;

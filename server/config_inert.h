@@ -10,8 +10,6 @@
  */
 /* clang-format off */
 #define CONFIG_INERT_KEYS(X) \
-	X(allocate_tokens_for_keyspace) \
-	X(allocate_tokens_for_local_replication_factor) \
 	X(allow_extra_insecure_udfs) \
 	X(allow_filtering_enabled) \
 	X(allow_insecure_udfs) \
@@ -33,7 +31,6 @@
 	X(auth_cache_warming_enabled) \
 	X(auth_read_consistency_level) \
 	X(auth_write_consistency_level) \
-	X(auto_bootstrap) \
 	X(auto_hints_cleanup_enabled) \
 	X(auto_optimise_full_repair_streams) \
 	X(auto_optimise_inc_repair_streams) \
@@ -100,9 +97,6 @@
 	X(disk_optimization_strategy) \
 	X(drop_compact_storage_enabled) \
 	X(drop_truncate_table_enabled) \
-	X(dynamic_snitch_badness_threshold) \
-	X(dynamic_snitch_reset_interval) \
-	X(dynamic_snitch_update_interval) \
 	X(enforce_native_deadline_for_hints) \
 	X(entire_sstable_inter_dc_stream_throughput_outbound) \
 	X(entire_sstable_stream_throughput_outbound) \
@@ -196,7 +190,6 @@
 	X(permissions_cache_max_entries) \
 	X(permissions_update_interval) \
 	X(permissions_validity) \
-	X(phi_convict_threshold) \
 	X(range_tombstone_list_growth_factor) \
 	X(read_before_write_list_operations_enabled) \
 	X(read_consistency_levels_disallowed) \

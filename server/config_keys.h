@@ -9,7 +9,8 @@
  *
  *     X(KIND, field, default text or NULL for none, "old_name:unit ..." or NULL)
  *
- * A field's "__" is a "." of the key: client_encryption_options__enabled. An old name without a
+ * A field's "__" is a "." of the key: client_encryption_options__enabled. Cassandra's system properties (-Dcassandra.x) are
+ * keys too, for -D here as there. An old name without a
  * unit is a plain rename. KIND: BOOL, INT, LONG, DOUBLE, STRING, LIST, MS (a duration), SECONDS (a
  * duration that old files give as a bare number of seconds), SIZE (bytes), RATE (bytes a second).
  */
@@ -67,6 +68,12 @@
 	X(BOOL, buffer_pool_use_heap_if_exhausted, "false", NULL) \
 	X(MS, cache_load_timeout, "30s", "cache_load_timeout_seconds:s") \
 	X(MS, cas_contention_timeout, "1800ms", "cas_contention_timeout_in_ms:ms") \
+	X(BOOL, cassandra__consistent__rangemovement, "true", NULL) \
+	X(BOOL, cassandra__ignore_dc, "false", NULL) \
+	X(BOOL, cassandra__ignore_rack, "false", NULL) \
+	X(BOOL, cassandra__join_ring, "true", NULL) \
+	X(BOOL, cassandra__override_decommission, "false", NULL) \
+	X(LONG, cassandra__ring_delay_ms, "30000", NULL) \
 	X(BOOL, cdc_block_writes, "true", NULL) \
 	X(BOOL, cdc_enabled, "false", NULL) \
 	X(MS, cdc_free_space_check_interval, "250ms", "cdc_free_space_check_interval_ms:ms") \

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/bytes.h"
 #include "base/log.h"
+#include "cluster/snitch.h"
 #include "server/config_inert.h"
 #include "server/config_internal.h"
 
@@ -50,25 +51,6 @@ config_check_classes(const struct config *config, struct error *err)
 			return config_refuse(
 			    err, classes[i].key, classes[i].value, classes[i].only);
 	return 0;
-}
-
-/* A seed may carry a port: "127.0.0.1:7000", "[::1]:7000". */
-static bool
-config_is_own_seed(const struct config *config, const char *seed)
-{
-	const char *own[] = {
-	    config->listen_address, config->broadcast_address, "localhost", "127.0.0.1", "::1"};
-
-	if (*seed == '[')
-		seed++;
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-		size_t length = own[i] == NULL ? 0 : strlen(own[i]);
-
-		if (length > 0 && strncmp(seed, own[i], length) == 0 &&
-		    (seed[length] == '\0' || seed[length] == ':' || seed[length] == ']'))
-			return true;
-	}
-	return false;
 }
 
 static bool
@@ -133,7 +115,7 @@ config_warn_inert(const struct config *config)
 int
 config_check_support(const struct config *config, struct error *err)
 {
-	bool is_own = config->seed_list.count == 0;
+	enum snitch_kind snitch;
 
 	if (config_check_classes(config, err) != 0)
 		return -1;
@@ -155,15 +137,8 @@ config_check_support(const struct config *config, struct error *err)
 	    strstr(config->internode_authenticator, "AllowAllInternodeAuthenticator") == NULL)
 		return config_refuse(err, "internode_authenticator",
 		    config->internode_authenticator, "AllowAllInternodeAuthenticator");
-	if (config->initial_token != NULL && *config->initial_token != '\0')
-		return config_refuse(err, "initial_token", config->initial_token, "left out");
-	for (size_t i = 0; i < config->seed_list.count && !is_own; i++)
-		is_own = config_is_own_seed(config, config->seed_list.items[i]);
-	if (!is_own)
-		return error_set(err, ERROR_CONFIG,
-		    "seeds: '%s' is another node, and this version of Helenus does not join a "
-		    "ring yet: name this node (%s)",
-		    config->seed_list.items[0], config->listen_address);
+	if (snitch_parse_kind(config->endpoint_snitch, &snitch, err) != 0)
+		return -1;
 	config_warn_inert(config);
 	return 0;
 }

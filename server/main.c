@@ -26,7 +26,13 @@
 
 #define MAIN_CONFIG_DEFAULT HELENUS_SYSCONFDIR "/helenus.yaml"
 
-enum { EXIT_RUNTIME = 1, EXIT_USAGE = 2, MAIN_OPTIONS_MAX = 256, MAIN_REPORT_MS = 5000 };
+enum {
+	EXIT_RUNTIME = 1,
+	EXIT_USAGE = 2,
+	EXIT_WRONG_STATE = 100,
+	MAIN_OPTIONS_MAX = 256,
+	MAIN_REPORT_MS = 5000
+};
 
 struct main_options {
 	const char *config_path; /* NULL: the default, if it is there */
@@ -256,7 +262,9 @@ main_run(const struct config *config, struct env *env, int signal_fd)
 	node_init(&node, config, env);
 	if (node_start(&node, &err) != 0) {
 		log_error("%s", err.text);
-		rc = err.code == ERROR_CONFIG ? EXIT_USAGE : EXIT_RUNTIME;
+		rc = err.code == ERROR_CONFIG       ? EXIT_USAGE
+		    : err.code == ERROR_WRONG_STATE ? EXIT_WRONG_STATE
+						    : EXIT_RUNTIME;
 	} else {
 		if (config->start_native_transport) {
 			printf("ready: CQL clients on %s:%u\n", config->rpc_address,

@@ -10,6 +10,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "server/cluster.h"
 
 enum { NODE_QUEUE_MAX = 64 * 1024, NODE_TRACING_QUEUE_MAX = 1000 };
 
@@ -140,6 +141,21 @@ node_init(struct node *node, const struct config *config, struct env *env)
 }
 
 /* ---- names ------------------------------------------------------------------------------------- */
+
+const char *
+node_mode_name(struct node *node)
+{
+	switch (atomic_load(&node->mode)) {
+	case NODE_DRAINING:
+		return "DRAINING";
+	case NODE_DRAINED:
+		return "DRAINED";
+	default:
+		return node->cluster == NULL || node->cluster->service == NULL
+		    ? storage_mode_name(STORAGE_STARTING)
+		    : storage_mode_name(storage_service_mode(node->cluster->service));
+	}
+}
 
 const char *
 node_stage_name(enum node_stage stage)

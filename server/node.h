@@ -19,6 +19,7 @@
 /* The Cassandra whose behaviour we match: release_version of system.local. */
 #define NODE_RELEASE_VERSION "4.1.8"
 
+struct cluster;
 struct env;
 struct store;
 struct coordinator;
@@ -60,7 +61,7 @@ enum node_stage {
 	NODE_STAGE_COUNT,
 };
 
-/* netstats' Mode. */
+/* What has begun and ended here; the ring's side of it is storage_service_mode(). */
 enum node_mode { NODE_STARTING, NODE_NORMAL, NODE_DRAINING, NODE_DRAINED };
 
 /* Timeouts, ms, as gettimeout names them; changed by settimeout while running. */
@@ -84,6 +85,7 @@ struct node {
 	struct metrics metrics;
 	struct stage *stages[NODE_STAGE_COUNT]; /* owned */
 	struct store *store; /* owned, and all that follow */
+	struct cluster *cluster;
 	struct coordinator *coordinator;
 	struct executor *executor;
 	struct estimates *estimates;
@@ -93,8 +95,13 @@ struct node {
 
 	uint64_t started_ms; /* wall clock; "Generation No" is in seconds */
 	uint64_t started_ns; /* monotonic, for the uptime */
-	uint8_t host_id[16]; /* set by executor_start() from system.local */
+	/* Set by executor_start() from system.local. */
+	uint8_t host_id[16];
 	bool has_host_id;
+	int32_t generation; /* gossip's, of this start */
+	int bootstrapped; /* enum bootstrap_state */
+	int64_t *saved_tokens; /* owned; ascending; NULL: a node that never joined */
+	uint32_t saved_token_count;
 
 	/* Change while running; relaxed loads. */
 	_Atomic int mode; /* enum node_mode */
@@ -112,7 +119,7 @@ struct node {
 /* Make the stages and the counters; no store yet. The config is finished. */
 void node_init(struct node *node, const struct config *config, struct env *env);
 /*
- * Open the store, start coordinator, executor (schema, replay), network and admin in this order.
+ * Open the store, start coordinator, executor (schema, replay), admin, join the ring, serve clients, in this order.
  * After -1 node_stop() undoes what was done.
  */
 int node_start(struct node *node, struct error *err);
@@ -120,6 +127,9 @@ int node_start(struct node *node, struct error *err);
 int node_drain(struct node *node, struct error *err);
 /* Stop and free everything; node_drain() first for a clean stop. */
 void node_fini(struct node *node);
+
+/* netstats' Mode: "NORMAL", "JOINING", "DRAINED", ... Any thread. */
+const char *node_mode_name(struct node *node);
 
 /* Cassandra's name of a stage, and back (-1: none such). */
 const char *node_stage_name(enum node_stage stage);

@@ -14,6 +14,7 @@
 #include "cluster/coordinator.h"
 #include "server/admin.h"
 #include "server/estimates.h"
+#include "server/cluster.h"
 #include "server/executor.h"
 #include "server/node.h"
 #include "server/node_failure.h"
@@ -183,11 +184,13 @@ node_start_parts(struct node *node, struct error *err)
 
 	if (node_make_directories(node, err) != 0 || node_lock_data(node, err) != 0)
 		return -1;
+	if (cluster_new(node, &node->cluster, err) != 0)
+		return -1;
 	node_store_options(node->config, &options);
 	if (store_open(&options, node->env, &executor, &node->store, err) != 0)
 		return -1;
 	node->coordinator = coordinator_new(node->store, node->env);
-	coordinator_set_datacenter(node->coordinator, node->config->dc);
+	cluster_set_coordinator(node->cluster, node->coordinator);
 	node->executor = executor_new(node);
 	node->network = network_new(node);
 	if (executor_start(node->executor, err) != 0)
@@ -196,8 +199,11 @@ node_start_parts(struct node *node, struct error *err)
 	node->estimates = estimates_new(node->executor);
 	if (node->config->admin_port >= 0 && admin_start(node, &node->admin, err) != 0)
 		return -1;
+	if (network_start_loops(node->network, err) != 0 || cluster_start(node->cluster, err) != 0)
+		return -1;
 	if (network_start(node->network, err) != 0)
 		return -1;
+	cluster_set_serving(node->cluster, node->config->start_native_transport);
 	atomic_store(&node->mode, NODE_NORMAL);
 	node_watch_failures(node);
 	log_info("Startup complete");
@@ -230,8 +236,14 @@ node_drain(struct node *node, struct error *err)
 		    ? 0
 		    : error_set(err, ERROR_SHUTDOWN, "the node is being drained already");
 	log_info("DRAINING: starting drain process");
+	/* First, so that clients of the others turn away from this node before it does from its own. */
+	if (node->cluster != NULL)
+		cluster_leave(node->cluster);
 	if (node->network != NULL)
 		network_stop(node->network, NODE_DRAIN_TIMEOUT_MS);
+	/* Not before: what its clients still wait for may be another node's. */
+	if (node->cluster != NULL)
+		cluster_stop(node->cluster);
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
 		stage_stop(node->stages[order[i]]);
 	if (node->store != NULL && store_drain(node->store, err) != 0)
@@ -251,6 +263,8 @@ node_fini(struct node *node)
 		admin_stop(node->admin);
 	if (node->network != NULL)
 		network_stop(node->network, 0);
+	if (node->cluster != NULL)
+		cluster_stop(node->cluster);
 	if (node->store != NULL && atomic_load(&node->mode) != NODE_DRAINED)
 		log_warn("stopping without a drain: the commit log will be replayed");
 	/* The store first: its work on the stages ends, and then the stages do. */
@@ -258,10 +272,14 @@ node_fini(struct node *node)
 		if (node->stages[i] != NULL)
 			stage_stop(node->stages[i]);
 	estimates_free(node->estimates);
+	if (node->cluster != NULL)
+		cluster_end(node->cluster);
 	executor_free(node->executor);
 	coordinator_free(node->coordinator);
 	store_close(node->store);
 	network_free(node->network);
+	cluster_free(node->cluster);
+	free(node->saved_tokens);
 	for (int i = 0; i < NODE_STAGE_COUNT; i++)
 		stage_free(node->stages[i]);
 	metrics_fini(&node->metrics);

@@ -10,20 +10,13 @@
 #include "base/log.h"
 #include "server/execution.h"
 #include "server/internal_query.h"
+#include "server/system_local.h"
 #include "storage/store.h"
 
 struct schema *
 operations_schema(struct executor *executor)
 {
 	return schema_holder_get(&executor->schema);
-}
-
-static int
-operations_compare_tokens(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
 }
 
 void
@@ -39,31 +32,6 @@ operations_cql(struct executor *executor, struct operations_cql *out)
 	};
 }
 
-/* A set<text> of numbers, as it goes over the wire. */
-static int64_t *
-operations_parse_tokens(struct slice cell, uint32_t *count)
-{
-	struct reader reader = reader_of(cell);
-	uint32_t size = reader_u32(&reader), used = 0;
-	int64_t *tokens;
-
-	if (reader.is_failed || size > reader_left(&reader) / 4)
-		return NULL;
-	tokens = xcalloc((size_t)size + 1, sizeof(*tokens));
-	while (used < size) {
-		struct slice text = reader_bytes(&reader, reader_u32(&reader));
-		char copy[32] = "";
-
-		if (reader.is_failed)
-			break;
-		memcpy(copy, text.data, text.size < 31 ? text.size : 31);
-		tokens[used++] = strtoll(copy, NULL, 10);
-	}
-	qsort(tokens, used, sizeof(*tokens), operations_compare_tokens);
-	*count = used;
-	return tokens;
-}
-
 int64_t *
 operations_tokens(struct executor *executor, uint32_t *count)
 {
@@ -77,7 +45,7 @@ operations_tokens(struct executor *executor, uint32_t *count)
 		0, &rows, &err) != 0)
 		return NULL;
 	if (internal_rows_next(&rows, cells) && !slice_is_null(cells[0]))
-		tokens = operations_parse_tokens(cells[0], count);
+		tokens = system_parse_tokens(cells[0], count);
 	internal_rows_fini(&rows);
 	return tokens;
 }

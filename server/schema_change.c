@@ -2,6 +2,7 @@
 #include "server/schema_change.h"
 #include "base/log.h"
 #include "server/events.h"
+#include "server/cluster.h"
 #include "server/execution.h"
 #include "server/internal_query.h"
 #include "server/modification.h"
@@ -215,15 +216,46 @@ schema_transform(struct schema_transformation *transformation, struct error *err
 	}
 }
 
+/* The data centers that the ring has; this node's own where it is no member yet. Names are the snapshot's. */
+static int
+schema_find_places(const struct topology *topology, struct schema_transformation *transformation,
+    struct arena *arena, struct error *err)
+{
+	const char *const *names;
+	uint32_t count = topology_datacenters(topology, &names);
+	struct replication_place *places = arena_calloc(arena, (size_t)count + 1, sizeof(*places));
+
+	if (places == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a schema change");
+	for (uint32_t d = 0; d < count; d++) {
+		places[d].datacenter = names[d];
+		for (uint32_t i = 0; i < topology_member_count(topology); i++)
+			places[d].node_count +=
+			    strcmp(topology_member(topology, i)->datacenter, names[d]) == 0;
+	}
+	transformation->places = places;
+	transformation->place_count = count;
+	if (count == 0) {
+		places[0] = (struct replication_place){topology_local_datacenter(topology), 1};
+		transformation->place_count = 1;
+	}
+	return 0;
+}
+
 static int
 schema_change_run(
     struct execution *execution, struct schema_transformation *transformation, struct error *err)
 {
 	struct executor *executor = execution->executor;
-	struct replication_place place = {executor->config->dc, 1};
+	struct cluster *cluster = executor->node->cluster;
+	const struct topology *topology = topology_acquire(cluster->topology);
 	struct schema *schema;
 	int rc;
 
+	if (schema_find_places(topology, transformation, execution->arena, err) != 0) {
+		topology_release(cluster->topology, topology);
+		return -1;
+	}
 	lock_take(&executor->ddl_lock);
 	schema = schema_holder_get(&executor->schema);
 	transformation->schema = schema;
@@ -231,8 +263,6 @@ schema_change_run(
 	transformation->statement = execution->plan->statement;
 	transformation->execution = execution;
 	transformation->arena = execution->arena;
-	transformation->places = &place;
-	transformation->place_count = 1;
 	rc = schema_transform(transformation, err);
 	if (rc == 0 && !transformation->is_noop) {
 		rc = schema_apply(executor, transformation, err);
@@ -243,6 +273,7 @@ schema_change_run(
 	lock_drop(&executor->ddl_lock);
 	/* The answer needs names only, and those are the statement's. */
 	schema_unref(schema);
+	topology_release(cluster->topology, topology);
 	return rc;
 }
 
@@ -292,7 +323,6 @@ schema_start(struct executor *executor, struct error *err)
 	struct schema *system, *schema;
 	int rc;
 
-	coordinator_set_datacenter(executor->coordinator, executor->config->dc);
 	if (system_tables_schema(&system, err) != 0)
 		return -1;
 	rc = schema_put(executor, system, err);

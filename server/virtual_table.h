@@ -15,4 +15,10 @@ struct executor;
 int virtual_table_read(struct executor *executor, const struct read_command *command,
     struct arena *arena, struct partition_iterator **out, struct error *err);
 
+/* Tables about other nodes (virtual_cluster.c). */
+struct virtual_rows;
+void virtual_fill_gossip_info(struct executor *executor, struct virtual_rows *rows);
+void virtual_fill_internode_inbound(struct executor *executor, struct virtual_rows *rows);
+void virtual_fill_internode_outbound(struct executor *executor, struct virtual_rows *rows);
+
 #endif

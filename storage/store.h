@@ -418,6 +418,8 @@ struct store_commitlog_stats {
 	const struct histogram *sync_us; /* borrowed */
 };
 void store_commitlog_stats(struct store *store, struct store_commitlog_stats *out);
+/* Bytes of all live SSTables; touches no file. Any thread. */
+uint64_t store_live_bytes(struct store *store);
 /* Memory of all memtables, the ones being flushed included, and of those. */
 uint64_t store_memtable_bytes(const struct store *store);
 

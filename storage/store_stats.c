@@ -89,6 +89,25 @@ store_add_sstable(struct sstable *sstable, int64_t gc_before, struct store_table
 	}
 }
 
+uint64_t
+store_live_bytes(struct store *store)
+{
+	struct table_store **tables;
+	uint64_t bytes = 0;
+	uint32_t count;
+
+	tables = store_tables(store, &count);
+	for (uint32_t t = 0; t < count; t++) {
+		struct table_view *view = table_view_acquire(tables[t]);
+
+		for (uint32_t i = 0; i < view->sstable_count; i++)
+			bytes += sstable_total_size(view->sstables[i]);
+		table_view_release(view);
+	}
+	free(tables);
+	return bytes;
+}
+
 void
 store_table_stats(struct store *store, struct table_store *table, struct store_table_stats *out)
 {

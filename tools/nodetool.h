@@ -45,8 +45,8 @@ struct nodetool_command {
 	const char *call;
 };
 
-extern const struct nodetool_command nodetool_info_commands[], nodetool_stats_commands[],
-    nodetool_table_commands[], nodetool_operation_commands[];
+extern const struct nodetool_command nodetool_cluster_commands[], nodetool_info_commands[],
+    nodetool_stats_commands[], nodetool_table_commands[], nodetool_operation_commands[];
 
 /* The value of an option by either name; NULL: not given. */
 const char *nodetool_option(const struct nodetool *tool, const char *name);

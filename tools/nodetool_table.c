@@ -312,22 +312,6 @@ table_stats(struct nodetool *tool)
 }
 
 static int
-table_endpoints(struct nodetool *tool)
-{
-	json_t *info;
-
-	(void)nodetool_get(tool, "key?keyspace=%u&table=%u&key=%u", tool->words[0], tool->words[1],
-	    tool->words[2]);
-	info = nodetool_get(tool, "info");
-	if (tool->print_port)
-		printf("%s:%" PRId64 "\n", nodetool_text(info, "address"),
-		    nodetool_int(info, "storage_port"));
-	else
-		printf("%s\n", nodetool_text(info, "address"));
-	return 0;
-}
-
-static int
 table_sstables(struct nodetool *tool)
 {
 	json_t *answer, *path;
@@ -469,8 +453,6 @@ static const struct nodetool_option table_sstables_options[] = {
 const struct nodetool_command nodetool_table_commands[] = {
     {"datapaths", "Where the tables' data lies", "[--] [<keyspace.table>...]", 0,
 	NODETOOL_WORDS_MAX - 1, NULL, table_data_paths, NULL},
-    {"getendpoints", "Nodes that hold a key", "[--] <keyspace> <table> <key>", 3, 3, NULL,
-	table_endpoints, NULL},
     {"getsstables", "SSTables that hold a key", "[--] <keyspace> <cfname> <key>", 3, 3,
 	table_sstables_options, table_sstables, NULL},
     {"listsnapshots", "Snapshots and their sizes", "", 0, 0, table_snapshot_options,

@@ -205,7 +205,7 @@ crash_client_prepare(struct crash_client *client, const char *text, uint8_t id[1
 struct crash {
 	const char *server, *nodetool, *sync;
 	unsigned seed;
-	int port, admin_port;
+	int port, admin_port, storage_port;
 	char directory[64];
 	pid_t pid;
 	atomic_bool is_dying;
@@ -245,12 +245,13 @@ crash_free_port(void)
 static void
 crash_start(struct crash *crash)
 {
-	char port[48], admin[48], directory[128], sync[64], log[128];
+	char port[48], admin[48], storage[48], directory[128], sync[64], log[128];
 	struct crash_client client;
 	time_t until = time(NULL) + START_SECONDS;
 
 	snprintf(port, sizeof(port), "native_transport_port=%d", crash->port);
 	snprintf(admin, sizeof(admin), "admin_port=%d", crash->admin_port);
+	snprintf(storage, sizeof(storage), "storage_port=%d", crash->storage_port);
 	snprintf(directory, sizeof(directory), "data_directory=%s", crash->directory);
 	snprintf(sync, sizeof(sync), "commitlog_sync=%s", crash->sync);
 	snprintf(log, sizeof(log), "%s/log", crash->directory);
@@ -258,8 +259,8 @@ crash_start(struct crash *crash)
 	if (crash->pid == 0) {
 		if (freopen(log, "a", stderr) == NULL || freopen("/dev/null", "w", stdout) == NULL)
 			_exit(127);
-		execl(crash->server, crash->server, "-f", "-D", port, "-D", admin, "-D", directory,
-		    "-D", sync, "-D", "commitlog_sync_period=2000ms", "-D",
+		execl(crash->server, crash->server, "-f", "-D", port, "-D", admin, "-D", storage,
+		    "-D", directory, "-D", sync, "-D", "commitlog_sync_period=2000ms", "-D",
 		    "commitlog_sync_group_window=10ms", "-D", "commitlog_segment_size=1MiB", "-D",
 		    "memtable_heap_space=4MiB", "-D", "compaction_throughput=0MiB/s", (char *)NULL);
 		_exit(127);
@@ -621,6 +622,7 @@ main(int argc, char **argv)
 		return 1;
 	crash.port = crash_free_port();
 	crash.admin_port = crash_free_port();
+	crash.storage_port = crash_free_port();
 	for (int i = 0; i < WORKERS; i++) {
 		workers[i].crash = &crash;
 		workers[i].number = i;

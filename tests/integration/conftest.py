@@ -40,6 +40,7 @@ class Server:
     def command(self):
         options = {"data_directory": os.path.join(self.path, "data"), "rpc_address": "127.0.0.1",
                    "native_transport_port": self.port, "admin_port": self.admin_port,
+                   "storage_port": free_port(),
                    "num_tokens": 4, **self.options}
         config = self.config
         if config is None:

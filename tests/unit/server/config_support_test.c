@@ -31,11 +31,10 @@ static const char *const refused[] = {
     "cdc_enabled=true",
     "server_encryption_options.legacy_ssl_storage_port_enabled=true",
     "internode_authenticator=MutualTlsInternodeAuthenticator",
-    "data_file_directories=[/tmp/a, /tmp/b]",
-    "disk_failure_policy=die",
-    "commit_failure_policy=ignore",
-    "seeds=10.1.2.3",
-    "initial_token=17",
+    "endpoint_snitch=Ec2Snitch",
+    "endpoint_snitch=NoSuchSnitch",
+    "initial_token=17,x",
+    "initial_token=17,17",
 };
 
 START_TEST(test_what_somebody_would_rely_on_is_refused_by_name)
@@ -55,7 +54,9 @@ static const char *const taken[] = {
     "authenticator=org.apache.cassandra.auth.AllowAllAuthenticator",
     "server_encryption_options.internode_encryption=all", "internode_compression=all",
     "disk_failure_policy=ignore", "seeds=127.0.0.1:7000", "seeds=10.1.2.3,127.0.0.1",
-    "phi_convict_threshold=12", /* no effect: a warning */
+    "seeds=10.1.2.3", "initial_token=17", "initial_token=-5,17",
+    "endpoint_snitch=RackInferringSnitch", "phi_convict_threshold=12",
+    "permissions_validity=3s", /* no effect: a warning */
 };
 
 START_TEST(test_defaults_and_what_only_tunes_are_taken)

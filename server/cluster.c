@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/cluster.h"
+#include <libgen.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/alloc.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "cluster/messaging.h"
+#include "server/cluster_internal.h"
+#include "server/execution.h"
+#include "server/internode.h"
+#include "server/node.h"
+#include "server/operations.h"
+#include "server/system_local.h"
+#include "server/system_peers.h"
+
+#define CLUSTER_MS UINT64_C(1000000)
+
+/* What NET_VERSION tells: of Cassandra 4.x, whose gossip states ours are. */
+enum { CLUSTER_NET_VERSION = 12 };
+
+/* ---- waiting: main and the admin port's threads may, stages may not ---------------------------------- */
+
+struct cluster_waiter {
+	struct service_wait service; /* on_done of either */
+	struct gossip_wait gossip;
+	pthread_mutex_t mutex;
+	pthread_cond_t condition;
+	bool is_done;
+	bool has_failed;
+	struct error err;
+};
+
+static void
+cluster_wake(struct cluster_waiter *waiter, const struct error *err)
+{
+	pthread_mutex_lock(&waiter->mutex);
+	waiter->is_done = true;
+	waiter->has_failed = err != NULL;
+	if (err != NULL)
+		waiter->err = *err;
+	pthread_cond_signal(&waiter->condition);
+	pthread_mutex_unlock(&waiter->mutex);
+}
+
+static void
+cluster_service_done(struct service_wait *wait, const struct error *err)
+{
+	cluster_wake(
+	    (struct cluster_waiter *)((char *)wait - offsetof(struct cluster_waiter, service)),
+	    err);
+}
+
+static void
+cluster_gossip_done(struct gossip_wait *wait, const struct error *err)
+{
+	cluster_wake(
+	    (struct cluster_waiter *)((char *)wait - offsetof(struct cluster_waiter, gossip)), err);
+}
+
+static void
+cluster_waiter_init(struct cluster_waiter *waiter)
+{
+	memset(waiter, 0, sizeof(*waiter));
+	waiter->service.on_done = cluster_service_done;
+	waiter->gossip.on_done = cluster_gossip_done;
+	pthread_mutex_init(&waiter->mutex, NULL);
+	pthread_cond_init(&waiter->condition, NULL);
+}
+
+static int
+cluster_wait(struct cluster_waiter *waiter, struct error *err)
+{
+	pthread_mutex_lock(&waiter->mutex);
+	while (!waiter->is_done)
+		pthread_cond_wait(&waiter->condition, &waiter->mutex);
+	pthread_mutex_unlock(&waiter->mutex);
+	pthread_cond_destroy(&waiter->condition);
+	pthread_mutex_destroy(&waiter->mutex);
+	if (waiter->has_failed && err != NULL)
+		*err = waiter->err;
+	return waiter->has_failed ? -1 : 0;
+}
+
+/* ---- making the parts ------------------------------------------------------------------------------------ */
+
+/* A name becomes its first address; one that cannot be found is left out with a warning, as Cassandra does. */
+static bool
+cluster_resolve(const char *seed, uint16_t port, struct endpoint *out)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+	char host[256], numeric[NI_MAXHOST];
+	const char *colon = strrchr(seed, ':');
+	size_t length = colon == NULL ? strlen(seed) : (size_t)(colon - seed);
+	struct error err;
+	int rc;
+
+	if (endpoint_parse(seed, port, out, NULL) == 0)
+		return true;
+	if (length >= sizeof(host))
+		return false;
+	memcpy(host, seed, length);
+	host[length] = '\0';
+	if (colon != NULL)
+		port = (uint16_t)atoi(colon + 1);
+	rc = getaddrinfo(host, NULL, &hints, &found);
+	if (rc == 0) {
+		rc = getnameinfo(found->ai_addr, found->ai_addrlen, numeric, sizeof(numeric), NULL,
+		    0, NI_NUMERICHOST);
+		freeaddrinfo(found);
+	}
+	if (rc == 0 && endpoint_parse(numeric, port, out, &err) == 0)
+		return true;
+	/* A machine without /etc/hosts has a loopback all the same (RFC 6761). */
+	if (strcmp(host, "localhost") == 0)
+		return endpoint_parse("127.0.0.1", port, out, NULL) == 0;
+	log_warn("Seed provider couldn't lookup host %s", seed);
+	return false;
+}
+
+static struct endpoint *
+cluster_seeds(const struct config *config, uint32_t *count)
+{
+	struct endpoint *seeds = xcalloc(config->seed_list.count + 1, sizeof(*seeds));
+
+	*count = 0;
+	for (size_t i = 0; i < config->seed_list.count; i++)
+		if (cluster_resolve(
+			config->seed_list.items[i], (uint16_t)config->storage_port, &seeds[*count]))
+			(*count)++;
+	return seeds;
+}
+
+static int
+cluster_make_snitch(struct cluster *cluster, struct error *err)
+{
+	const struct config *config = cluster->node->config;
+	struct snitch_config snitch = snitch_config_default;
+	char *copy = config->path == NULL ? NULL : xstrdup(config->path);
+	int rc;
+
+	snitch.endpoint_snitch = config->endpoint_snitch;
+	snitch.config_folder = copy == NULL ? NULL : dirname(copy);
+	snitch.datacenter = config->dc;
+	snitch.rack = config->rack;
+	snitch.is_dynamic = config->dynamic_snitch;
+	snitch.badness_threshold = config->dynamic_snitch_badness_threshold;
+	snitch.update_interval_ns = (uint64_t)config->dynamic_snitch_update_interval * CLUSTER_MS;
+	snitch.reset_interval_ns = (uint64_t)config->dynamic_snitch_reset_interval * CLUSTER_MS;
+	rc = snitch_new(&snitch, cluster->node->env, cluster->peers, &cluster->snitch, err);
+	free(copy);
+	return rc;
+}
+
+static void
+cluster_make_gossip(struct cluster *cluster)
+{
+	const struct config *config = cluster->node->config;
+	struct gossip_options options;
+	uint32_t seed_count;
+	struct endpoint *seeds = cluster_seeds(config, &seed_count);
+
+	gossip_options_init(&options);
+	options.cluster_name = config->cluster_name;
+	options.partitioner = "org.apache.cassandra.dht.Murmur3Partitioner";
+	options.seeds = seeds;
+	options.seed_count = seed_count;
+	options.ring_delay_ns = (uint64_t)config->cassandra__ring_delay_ms * CLUSTER_MS;
+	options.detector.phi_threshold = config->phi_convict_threshold;
+	options.is_member = storage_service_is_member;
+	options.context = cluster->topology;
+	cluster->gossip = gossip_new(cluster->env, cluster->messaging, cluster->peers, &options);
+	free(seeds);
+}
+
+static void
+cluster_on_dead(struct gossip_subscriber *subscriber, struct peer *peer)
+{
+	struct cluster *cluster =
+	    (struct cluster *)((char *)subscriber - offsetof(struct cluster, subscriber));
+
+	/* One that said goodbye waits for our answer, and closes its connections itself. */
+	if (gossip_status(cluster->gossip, peer).kind != NODE_STATUS_SHUTDOWN)
+		internode_peer_is_down(cluster->node->internode, peer);
+}
+
+/* Scores of replicas, by the latencies of the last tenth of a second; short, so on the timer's thread. */
+static void
+cluster_score(struct cluster_timer *timer)
+{
+	struct cluster *cluster =
+	    (struct cluster *)((char *)timer - offsetof(struct cluster, snitch_timer));
+
+	snitch_update(cluster->snitch, env_monotonic_ns(cluster->node->env));
+	cluster_timer_start(cluster->env, timer, snitch_update_interval_ns(cluster->snitch));
+}
+
+/* The first other node: a lone one has nobody to choose from, and sleeps. */
+static void
+cluster_on_join(struct gossip_subscriber *subscriber, struct peer *peer)
+{
+	struct cluster *cluster =
+	    (struct cluster *)((char *)subscriber - offsetof(struct cluster, subscriber));
+
+	(void)peer;
+	if (cluster->has_snitch_timer || !cluster->node->config->dynamic_snitch)
+		return;
+	cluster->has_snitch_timer = true;
+	cluster->snitch_timer.fire = cluster_score;
+	cluster_timer_start(
+	    cluster->env, &cluster->snitch_timer, snitch_update_interval_ns(cluster->snitch));
+}
+
+static const char *
+cluster_peer_datacenter(void *context, const struct peer *peer)
+{
+	struct cluster *cluster = context;
+	const struct topology *topology = topology_acquire(cluster->topology);
+	const char *datacenter = topology_datacenter(topology, peer);
+
+	/* A name that outlives the snapshot. */
+	if (datacenter != NULL)
+		datacenter = executor_intern(cluster->node->executor, slice_of_string(datacenter));
+	topology_release(cluster->topology, topology);
+	return datacenter;
+}
+
+static const char *
+cluster_peer_rack(void *context, const struct peer *peer)
+{
+	struct cluster *cluster = context;
+	const struct topology *topology = topology_acquire(cluster->topology);
+	const char *rack = topology_rack(topology, peer);
+
+	if (rack != NULL)
+		rack = executor_intern(cluster->node->executor, slice_of_string(rack));
+	topology_release(cluster->topology, topology);
+	return rack;
+}
+
+static void
+cluster_refused(void *context, struct peer *peer)
+{
+	struct cluster *cluster = context;
+
+	gossip_refused(cluster->gossip, peer);
+}
+
+static int
+cluster_native(const struct config *config, struct endpoint *out, struct error *err)
+{
+	return endpoint_parse(config->broadcast_rpc_address != NULL ? config->broadcast_rpc_address
+								    : config->rpc_address,
+	    (uint16_t)config->native_transport_port, out, err);
+}
+
+int
+cluster_new(struct node *node, struct cluster **out, struct error *err)
+{
+	struct cluster *cluster = xzalloc(sizeof(*cluster));
+	const struct internode_places places = {
+	    cluster, cluster_peer_datacenter, cluster_peer_rack};
+
+	*out = cluster;
+	cluster->node = node;
+	if (internode_local_endpoint(node->config, &cluster->local, err) != 0 ||
+	    cluster_native(node->config, &cluster->native, err) != 0)
+		return -1;
+	cluster->peers = peers_new(&cluster->local);
+	if (cluster_make_snitch(cluster, err) != 0)
+		return -1;
+	cluster->node->internode = internode_new(node, cluster->peers);
+	cluster->env = internode_env(cluster->node->internode);
+	cluster->messaging = messaging_new(cluster->env, cluster->peers);
+	cluster->topology = topology_holder_new(cluster->peers);
+	topology_holder_set_local(
+	    cluster->topology, cluster_datacenter(cluster), cluster_rack(cluster));
+	internode_set_places(cluster->node->internode, &places);
+	internode_set_refused(cluster->node->internode, cluster_refused, cluster);
+	cluster_make_gossip(cluster);
+	cluster->subscriber.on_join = cluster_on_join;
+	cluster->subscriber.on_dead = cluster_on_dead;
+	gossip_subscribe(cluster->gossip, &cluster->subscriber);
+	return 0;
+}
+
+void
+cluster_end(struct cluster *cluster)
+{
+	if (cluster->node->internode != NULL)
+		internode_stop_timers(cluster->node->internode);
+	if (cluster->messaging != NULL)
+		messaging_free(cluster->messaging);
+	cluster->messaging = NULL;
+}
+
+void
+cluster_free(struct cluster *cluster)
+{
+	if (cluster == NULL)
+		return;
+	cluster_load_free(cluster->load);
+	storage_service_free(cluster->service);
+	if (cluster->gossip != NULL)
+		gossip_free(cluster->gossip);
+	if (cluster->topology != NULL)
+		topology_holder_free(cluster->topology);
+	internode_free(cluster->node->internode);
+	cluster->node->internode = NULL;
+	if (cluster->snitch != NULL)
+		snitch_free(cluster->snitch);
+	if (cluster->peers != NULL)
+		peers_free(cluster->peers);
+	free(cluster);
+}
+
+const char *
+cluster_datacenter(const struct cluster *cluster)
+{
+	return snitch_local_datacenter(cluster->snitch);
+}
+
+const char *
+cluster_rack(const struct cluster *cluster)
+{
+	return snitch_local_rack(cluster->snitch);
+}
+
+/* ---- joining the ring --------------------------------------------------------------------------------------- */
+
+static void
+cluster_make_service(struct cluster *cluster)
+{
+	struct node *node = cluster->node;
+	const struct config *config = node->config;
+	struct schema *schema = operations_schema(node->executor);
+	struct storage_service_options options = {
+	    .generation = node->generation,
+	    .release_version = NODE_RELEASE_VERSION,
+	    .sstable_versions = "big-nb",
+	    .net_version = CLUSTER_NET_VERSION,
+	    .native = cluster->native,
+	    .schema_version = schema->version,
+	    .bootstrapped = node->bootstrapped,
+	    .saved_tokens = node->saved_tokens,
+	    .saved_token_count = node->saved_token_count,
+	    .initial_tokens = config->initial_tokens.items,
+	    .initial_token_count = config->initial_tokens.count,
+	    .num_tokens = (uint32_t)config->num_tokens,
+	    .auto_bootstrap = config->auto_bootstrap,
+	    .join_ring = config->cassandra__join_ring,
+	    .override_decommission = config->cassandra__override_decommission,
+	    .consistent_rangemovement = config->cassandra__consistent__rangemovement,
+	    .ring_delay_ns = (uint64_t)config->cassandra__ring_delay_ms * CLUSTER_MS,
+	};
+
+	schema_unref(schema);
+	memcpy(options.host_id.bytes, node->host_id, sizeof(options.host_id.bytes));
+	/* listen_address, where it differs from what we broadcast. */
+	options.internal = cluster->local;
+	(void)endpoint_parse(
+	    config->listen_address, (uint16_t)config->storage_port, &options.internal, NULL);
+	cluster->service = storage_service_new(cluster->env, cluster->peers, cluster->gossip,
+	    cluster->topology, cluster->snitch, &options, &cluster_service_ops, cluster);
+}
+
+static void
+cluster_add_saved(void *context, const struct service_peer *saved)
+{
+	struct cluster *cluster = context;
+	struct peer *peer = peers_get(cluster->peers, &saved->endpoint);
+
+	/* Of a time when this node had another address, or the other one had this. */
+	if (!peer->is_local)
+		storage_service_add_saved(cluster->service, peer, saved);
+}
+
+int
+cluster_start(struct cluster *cluster, struct error *err)
+{
+	struct node *node = cluster->node;
+	struct cluster_waiter waiter;
+
+	cluster_make_service(cluster);
+	if (system_peers_load(node->executor, cluster_add_saved, cluster, err) != 0 ||
+	    internode_start(cluster->node->internode, cluster->messaging, err) != 0)
+		return -1;
+	cluster_waiter_init(&waiter);
+	storage_service_start(cluster->service, &waiter.service);
+	if (cluster_wait(&waiter, err) != 0)
+		return -1;
+	cluster->load = cluster_load_start(cluster);
+	return 0;
+}
+
+void
+cluster_leave(struct cluster *cluster)
+{
+	struct cluster_waiter waiter;
+
+	if (cluster->service == NULL || !gossip_is_running(cluster->gossip))
+		return;
+	cluster_waiter_init(&waiter);
+	log_info("Announcing shutdown");
+	gossip_stop(cluster->gossip, true, &waiter.gossip);
+	(void)cluster_wait(&waiter, NULL);
+}
+
+void
+cluster_stop(struct cluster *cluster)
+{
+	if (cluster->node->internode != NULL)
+		internode_stop(cluster->node->internode);
+}
+
+void
+cluster_set_serving(struct cluster *cluster, bool is_serving)
+{
+	atomic_store(&cluster->is_serving, is_serving);
+	if (cluster->service != NULL)
+		storage_service_set_rpc_ready(cluster->service, is_serving);
+}
+
+void
+cluster_set_schema(struct cluster *cluster, const struct uuid *version)
+{
+	/* While the node starts the service has not begun: it is told at its making. */
+	if (cluster != NULL && cluster->service != NULL)
+		storage_service_set_schema(cluster->service, version);
+}
+
+/* ---- what an operator asks for ---------------------------------------------------------------------------------- */
+
+int
+cluster_join(struct cluster *cluster, struct error *err)
+{
+	struct cluster_waiter waiter;
+
+	if (cluster->service == NULL)
+		return error_set(err, ERROR_INVALID, "the node is starting");
+	cluster_waiter_init(&waiter);
+	storage_service_join(cluster->service, &waiter.service);
+	return cluster_wait(&waiter, err);
+}
+
+int
+cluster_set_gossiping(struct cluster *cluster, bool is_on, struct error *err)
+{
+	struct cluster_waiter waiter;
+
+	if (cluster->service == NULL || storage_service_mode(cluster->service) == STORAGE_STARTING)
+		return error_set(err, ERROR_INVALID, "the node is starting");
+	if (is_on == gossip_is_running(cluster->gossip))
+		return 0;
+	if (is_on) {
+		log_info("starting gossip by operator request");
+		storage_service_start_gossip(cluster->service);
+		return 0;
+	}
+	log_warn("stopping gossip by operator request");
+	cluster_waiter_init(&waiter);
+	gossip_stop(cluster->gossip, true, &waiter.gossip);
+	return cluster_wait(&waiter, err);
+}
+
+int
+cluster_assassinate(struct cluster *cluster, const char *address, struct error *err)
+{
+	struct cluster_waiter waiter;
+	struct endpoint endpoint;
+	struct peer *peer;
+
+	if (endpoint_parse(
+		address, (uint16_t)cluster->node->config->storage_port, &endpoint, err) != 0)
+		return -1;
+	peer = peers_find(cluster->peers, &endpoint);
+	if (peer == NULL || !gossip_knows(cluster->gossip, peer, NULL, NULL))
+		return error_set(err, ERROR_INVALID, "%s is not known to gossip", address);
+	if (peer->is_local)
+		return error_set(err, ERROR_INVALID, "%s is this node itself", address);
+	cluster_waiter_init(&waiter);
+	gossip_assassinate(cluster->gossip, peer, &waiter.gossip);
+	return cluster_wait(&waiter, err);
+}
+
+int
+cluster_reload_seeds(struct cluster *cluster, struct error *err)
+{
+	const struct config *config = cluster->node->config;
+	struct endpoint *seeds;
+	struct config fresh;
+	uint32_t count;
+	int rc;
+
+	if (config->path == NULL)
+		return error_set(
+		    err, ERROR_INVALID, "the node was started without a configuration file");
+	config_init(&fresh);
+	rc = config_read_file(&fresh, config->path, err);
+	if (rc == 0)
+		rc = config_finish(&fresh, err);
+	if (rc == 0) {
+		seeds = cluster_seeds(&fresh, &count);
+		if (count == 0)
+			rc = error_set(err, ERROR_INVALID,
+			    "%s names no seed that can be found: the seeds stay as they were",
+			    config->path);
+		else
+			gossip_set_seeds(cluster->gossip, seeds, count);
+		free(seeds);
+	}
+	config_fini(&fresh);
+	return rc;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_SERVER_CLUSTER_H
+#define HELENUS_SERVER_CLUSTER_H
+
+/*
+ * The cluster floor's parts in a real process: made from the configuration, given stages, sockets and system tables,
+ * started and ended in order with the rest of the node (node_start.c).
+ *
+ *     cluster_new()     before the store: who am I, where do I stand; nothing listens, nothing is sent
+ *     cluster_start()   the data are up, the loops run: join the ring; returns when clients may be served
+ *     cluster_leave()   tell the others that this node goes down, before its clients are sent away
+ *     cluster_stop()    no message comes or goes any more
+ *     cluster_end()     after the stages, before those who may still wait for an answer are freed
+ *     cluster_free()
+ *
+ * Parts are handed to whoever needs them as they are: node->cluster->messaging and so on.
+ */
+#include <stdatomic.h>
+#include "cluster/storage_service.h"
+
+struct cluster_load;
+struct coordinator;
+struct node;
+
+struct cluster {
+	struct node *node; /* borrowed */
+	struct endpoint local, native; /* how nodes and clients know this one */
+	struct peers *peers; /* owned, and all that follow */
+	struct snitch *snitch;
+	struct cluster_env *env; /* node->internode's */
+	struct messaging *messaging;
+	struct topology_holder *topology;
+	struct gossip *gossip;
+	struct storage_service *_Atomic service; /* NULL before cluster_start() */
+	struct cluster_load *load; /* who gossips LOAD */
+	struct gossip_subscriber subscriber; /* links of dead peers are closed */
+	struct cluster_timer snitch_timer; /* armed while there are others */
+	bool has_snitch_timer; /* the gossip stage's */
+	_Atomic bool is_serving; /* CQL clients are, or are going to be, served */
+};
+
+/* ERROR_CONFIG. */
+int cluster_new(struct node *node, struct cluster **out, struct error *err);
+/* Hand the coordinator its ring. Before cluster_start(). */
+void cluster_set_coordinator(struct cluster *cluster, struct coordinator *coordinator);
+/* Waits. ERROR_CONFIG, ERROR_SERVER: the ring does not take this node, or nobody answers; ERROR_IO. */
+int cluster_start(struct cluster *cluster, struct error *err);
+/* Waits until the others know, two seconds at most. */
+void cluster_leave(struct cluster *cluster);
+void cluster_stop(struct cluster *cluster);
+/* With the stages stopped: no timer fires any more, and who still waits for an answer is told that none will come. */
+void cluster_end(struct cluster *cluster);
+void cluster_free(struct cluster *cluster); /* NULL is accepted */
+
+/* Of this node, as the snitch says; they live as long as the cluster. */
+const char *cluster_datacenter(const struct cluster *cluster);
+const char *cluster_rack(const struct cluster *cluster);
+
+/* CQL clients are served from now on, or no more. Any thread. */
+void cluster_set_serving(struct cluster *cluster, bool is_serving);
+/* A new schema is in effect. Any thread. */
+void cluster_set_schema(struct cluster *cluster, const struct uuid *version);
+
+/* What an operator asks for. Each waits; any thread that may. */
+int cluster_join(struct cluster *cluster, struct error *err);
+int cluster_set_gossiping(struct cluster *cluster, bool is_on, struct error *err);
+/* ERROR_INVALID: no such node. */
+int cluster_assassinate(struct cluster *cluster, const char *address, struct error *err);
+/* Read the seeds from the configuration file again. */
+int cluster_reload_seeds(struct cluster *cluster, struct error *err);
+
+#endif

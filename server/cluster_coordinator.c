@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the coordinator needs of a real node around it. */
+#include "cluster/coordinator.h"
+#include "server/cluster_internal.h"
+#include "server/executor.h"
+#include "server/node.h"
+#include "server/operations.h"
+
+static uint64_t
+cluster_timeout_ns(void *context, enum coordinator_timeout which)
+{
+	static const enum node_timeout timeouts[] = {
+	    [COORDINATOR_TIMEOUT_READ] = NODE_TIMEOUT_READ,
+	    [COORDINATOR_TIMEOUT_RANGE] = NODE_TIMEOUT_RANGE,
+	    [COORDINATOR_TIMEOUT_WRITE] = NODE_TIMEOUT_WRITE,
+	    [COORDINATOR_TIMEOUT_COUNTER] = NODE_TIMEOUT_COUNTER,
+	    [COORDINATOR_TIMEOUT_TRUNCATE] = NODE_TIMEOUT_TRUNCATE,
+	};
+	struct node *node = context;
+
+	return (uint64_t)atomic_load_explicit(
+		   &node->timeouts_ms[timeouts[which]], memory_order_relaxed) *
+	    1000000;
+}
+
+static struct schema *
+cluster_schema(void *context)
+{
+	struct node *node = context;
+
+	return operations_schema(node->executor);
+}
+
+static uint32_t
+cluster_tombstone_threshold(void *context)
+{
+	struct node *node = context;
+	int32_t threshold = node->config->tombstone_failure_threshold;
+
+	return threshold < 0 ? 0 : (uint32_t)threshold;
+}
+
+static int
+cluster_truncate(void *context, const struct table_metadata *table, struct error *err)
+{
+	struct node *node = context;
+
+	return executor_truncate(node->executor, table, err);
+}
+
+void
+cluster_set_coordinator(struct cluster *cluster, struct coordinator *coordinator)
+{
+	const struct coordinator_ring ring = {
+	    .cluster = cluster->env,
+	    .messaging = cluster->messaging,
+	    .peers = cluster->peers,
+	    .topology = cluster->topology,
+	    .snitch = cluster->snitch,
+	    .context = cluster->node,
+	    .timeout_ns = cluster_timeout_ns,
+	    .schema = cluster_schema,
+	    .tombstone_failure_threshold = cluster_tombstone_threshold,
+	    .truncate = cluster_truncate,
+	};
+
+	coordinator_set_datacenter(coordinator, cluster_datacenter(cluster));
+	coordinator_set_ring(coordinator, &ring);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_SERVER_CLUSTER_INTERNAL_H
+#define HELENUS_SERVER_CLUSTER_INTERNAL_H
+
+/* Shared by cluster.c (life, operations) and cluster_ops.c (what the storage service asks of the server). */
+#include "server/cluster.h"
+
+struct config_list;
+
+extern const struct storage_service_ops cluster_service_ops;
+
+/* Gossip this node's LOAD each minute, and now. */
+struct cluster_load *cluster_load_start(struct cluster *cluster);
+/* Its timer may still be armed: freed with the cluster. */
+void cluster_load_free(struct cluster_load *load);
+
+#endif

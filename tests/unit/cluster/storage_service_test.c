@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes of a simulated world that join a ring: tokens, host ids, addresses, what clients are told. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cluster/storage_service.h"
+#include "tests/sim/world/world.h"
+
+enum { NODES_MAX = 8, TOKENS = 4, EVENTS_MAX = 64 };
+
+/* What a node keeps on its disk, and its parts while it is up. */
+struct member_node {
+	struct world_node *node;
+	struct topology_holder *holder;
+	struct snitch *snitch;
+	struct gossip *gossip;
+	struct storage_service *service;
+	struct service_wait wait;
+	bool is_done, has_failed;
+	struct error err;
+
+	/* system.local */
+	struct uuid host_id;
+	int32_t generation;
+	enum bootstrap_state bootstrapped;
+	int64_t tokens[TOKENS];
+	uint32_t token_count;
+	/* system.peers: by the peer's index */
+	bool is_saved[NODES_MAX];
+	struct service_peer saved[NODES_MAX];
+
+	char events[EVENTS_MAX][48];
+	uint32_t event_count;
+};
+
+struct ring {
+	struct world *world;
+	struct member_node nodes[NODES_MAX];
+	uint32_t seed_count;
+	bool auto_bootstrap, join_ring;
+	uint32_t streams; /* bootstraps that were asked for */
+	struct service_wait *stream;
+	void (*tune)(struct storage_service_options *options, uint32_t index);
+};
+
+static struct ring ring;
+
+static struct member_node *
+ring_of(void *context)
+{
+	return context;
+}
+
+static uint32_t
+ring_index(const struct endpoint *endpoint)
+{
+	for (uint32_t i = 0; i < NODES_MAX; i++)
+		if (ring.nodes[i].node != NULL &&
+		    endpoint_equal(&ring.nodes[i].node->endpoint, endpoint))
+			return i;
+	ck_abort_msg("a node of nowhere");
+	return 0;
+}
+
+/* ---- system tables and the rest of a server ---- */
+
+static int
+ring_save_local(void *context, enum bootstrap_state state, const int64_t *tokens, uint32_t count,
+    struct error *err)
+{
+	struct member_node *member = ring_of(context);
+
+	(void)err;
+	member->bootstrapped = state;
+	ck_assert_uint_le(count, TOKENS);
+	if (count > 0) {
+		memcpy(member->tokens, tokens, count * sizeof(*tokens));
+		member->token_count = count;
+	}
+	return 0;
+}
+
+static void
+ring_save_peer(void *context, const struct service_peer *peer)
+{
+	struct member_node *member = ring_of(context);
+	uint32_t index = ring_index(&peer->endpoint);
+	struct service_peer *saved = &member->saved[index];
+
+	ck_assert(peer->has_host_id);
+	ck_assert_uint_eq(peer->token_count, TOKENS);
+	free((int64_t *)saved->tokens);
+	*saved = *peer;
+	saved->datacenter = saved->rack = saved->release_version = NULL;
+	saved->tokens =
+	    memcpy(xcalloc(TOKENS, sizeof(int64_t)), peer->tokens, TOKENS * sizeof(int64_t));
+	member->is_saved[index] = true;
+}
+
+static void
+ring_remove_peer(void *context, const struct endpoint *endpoint)
+{
+	ring_of(context)->is_saved[ring_index(endpoint)] = false;
+}
+
+static void
+ring_tell(void *context, enum service_event event, struct peer *peer, struct endpoint native)
+{
+	static const char *const names[] = {"new", "removed", "up", "down"};
+	struct member_node *member = ring_of(context);
+
+	ck_assert_uint_eq(native.port, 9042);
+	ck_assert_uint_lt(member->event_count, EVENTS_MAX);
+	snprintf(member->events[member->event_count++], sizeof(member->events[0]), "%s %u",
+	    names[event], ring_index(&peer->endpoint));
+}
+
+static int
+ring_allocate(void *context, const struct topology *topology, int64_t *tokens, uint32_t count,
+    struct error *err)
+{
+	(void)topology;
+	(void)err;
+	for (uint32_t i = 0; i < count; i++)
+		tokens[i] = (int64_t)env_random_u64(ring_of(context)->node->env);
+	return 0;
+}
+
+static void
+ring_bootstrap(void *context, struct service_wait *wait)
+{
+	(void)context;
+	ring.streams++;
+	ring.stream = wait;
+}
+
+static const struct storage_service_ops ring_ops = {
+    ring_save_local, ring_save_peer, ring_remove_peer, ring_tell, ring_allocate, ring_bootstrap};
+
+static void
+ring_done(struct service_wait *wait, const struct error *err)
+{
+	struct member_node *member =
+	    (struct member_node *)((char *)wait - offsetof(struct member_node, wait));
+
+	member->is_done = true;
+	member->has_failed = err != NULL;
+	if (err != NULL)
+		member->err = *err;
+	else
+		storage_service_set_rpc_ready(member->service, true);
+}
+
+/* ---- a node's life ---- */
+
+static void
+ring_make_service(struct member_node *member, uint32_t index)
+{
+	struct storage_service_options options = {
+	    .host_id = member->host_id,
+	    .generation = member->generation,
+	    .release_version = "4.1.8",
+	    .sstable_versions = "big-nb",
+	    .net_version = 12,
+	    .native = member->node->endpoint,
+	    .internal = member->node->endpoint,
+	    .bootstrapped = member->bootstrapped,
+	    .saved_tokens = member->tokens,
+	    .saved_token_count = member->token_count,
+	    .num_tokens = TOKENS,
+	    .auto_bootstrap = ring.auto_bootstrap,
+	    .join_ring = ring.join_ring,
+	    .consistent_rangemovement = true,
+	    .ring_delay_ns = 2 * WORLD_S,
+	};
+
+	options.native.port = 9042;
+	if (ring.tune != NULL)
+		ring.tune(&options, index);
+	member->service = storage_service_new(&member->node->cluster, member->node->peers,
+	    member->gossip, member->holder, member->snitch, &options, &ring_ops, member);
+}
+
+static void *
+ring_start(struct world_node *node, void *context)
+{
+	struct snitch_config snitch = snitch_config_default;
+	struct member_node *member = &ring.nodes[node->index];
+	struct endpoint seeds[NODES_MAX];
+	struct gossip_options options;
+	struct error err;
+
+	(void)context;
+	member->node = node;
+	for (uint32_t i = 0; i < ring.seed_count; i++)
+		seeds[i] = world_node(ring.world, i)->endpoint;
+	member->holder = topology_holder_new(node->peers);
+	ck_assert_int_eq(snitch_new(&snitch, node->env, node->peers, &member->snitch, &err), 0);
+	gossip_options_init(&options);
+	options.cluster_name = "ring";
+	options.partitioner = "org.apache.cassandra.dht.Murmur3Partitioner";
+	options.seeds = seeds;
+	options.seed_count = ring.seed_count;
+	options.ring_delay_ns = 10 * WORLD_S;
+	options.is_member = storage_service_is_member;
+	options.context = member->holder;
+	member->gossip = gossip_new(&node->cluster, node->messaging, node->peers, &options);
+	member->generation = gossip_next_generation(member->generation, env_wall_us(node->env));
+	if (uuid_equal(&member->host_id, &(struct uuid){{0}}))
+		env_random(node->env, member->host_id.bytes, sizeof(member->host_id.bytes));
+	ring_make_service(member, node->index);
+	for (uint32_t i = 0; i < NODES_MAX; i++)
+		if (member->is_saved[i] && i != node->index)
+			storage_service_add_saved(member->service,
+			    peers_get(node->peers, &member->saved[i].endpoint), &member->saved[i]);
+	member->is_done = member->has_failed = false;
+	member->event_count = 0;
+	member->wait.on_done = ring_done;
+	storage_service_start(member->service, &member->wait);
+	return member;
+}
+
+static void
+ring_stop(struct world_node *node, void *parts, void *context)
+{
+	struct member_node *member = parts;
+
+	(void)node;
+	(void)context;
+	storage_service_free(member->service);
+	gossip_free(member->gossip);
+	snitch_free(member->snitch);
+	topology_holder_free(member->holder);
+	member->service = NULL;
+}
+
+static void
+ring_new(uint32_t count, uint64_t seed)
+{
+	static const struct world_ops ops = {.start = ring_start, .stop = ring_stop};
+	struct world_options options = {.seed = seed,
+	    .node_count = count,
+	    .faults = {.delay_min_ns = 100 * WORLD_US, .delay_max_ns = 20 * WORLD_MS},
+	    .skew_max_us = 2000};
+
+	memset(&ring, 0, sizeof(ring));
+	ring.seed_count = 1;
+	ring.join_ring = true;
+	ring.world = world_new(&options, &ops, NULL);
+	for (uint32_t i = 0; i < count; i++)
+		ring.nodes[i].node = world_node(ring.world, i);
+}
+
+static void
+ring_free(void)
+{
+	world_free(ring.world);
+	for (uint32_t i = 0; i < NODES_MAX; i++)
+		for (uint32_t j = 0; j < NODES_MAX; j++)
+			free((int64_t *)ring.nodes[i].saved[j].tokens);
+}
+
+/* ---- what is to be seen ---- */
+
+static uint32_t
+ring_members(uint32_t index)
+{
+	struct member_node *member = &ring.nodes[index];
+	const struct topology *topology = topology_acquire(member->holder);
+	uint32_t count = topology_member_count(topology);
+
+	topology_release(member->holder, topology);
+	return count;
+}
+
+static uint32_t
+ring_tokens(uint32_t index)
+{
+	struct member_node *member = &ring.nodes[index];
+	const struct topology *topology = topology_acquire(member->holder);
+	uint32_t count = topology_token_count(topology);
+
+	topology_release(member->holder, topology);
+	return count;
+}
+
+/* All that are up have joined and know `context` members. */
+static bool
+ring_is_whole(struct world *world, void *context)
+{
+	(void)world;
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		struct member_node *member = &ring.nodes[i];
+
+		if (member->service == NULL)
+			continue;
+		if (!member->is_done || member->has_failed ||
+		    ring_members(i) != *(const uint32_t *)context)
+			return false;
+	}
+	return true;
+}
+
+static void
+ring_wait_whole(uint32_t count)
+{
+	if (world_run_until(ring.world, ring_is_whole, &count, 50 * WORLD_MS, 120 * WORLD_S))
+		return;
+	world_tell(ring.world, stderr);
+	ck_abort_msg("the ring did not become one of %u", count);
+}
+
+static uint32_t
+ring_heard(uint32_t index, const char *event)
+{
+	struct member_node *member = &ring.nodes[index];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < member->event_count; i++)
+		count += strcmp(member->events[i], event) == 0;
+	return count;
+}
+
+/* ---- tests ---- */
+
+START_TEST(test_nodes_find_each_other_and_keep_what_they_know)
+{
+	ring_new(3, (uint64_t)_i + 1);
+	for (uint32_t i = 0; i < 3; i++)
+		world_start(ring.world, i);
+	ring_wait_whole(3);
+	world_run(ring.world, 5 * WORLD_S);
+	for (uint32_t i = 0; i < 3; i++) {
+		ck_assert_int_eq(ring.nodes[i].bootstrapped, BOOTSTRAP_COMPLETED);
+		ck_assert_uint_eq(ring_tokens(i), 3 * TOKENS);
+		for (uint32_t j = 0; j < 3; j++)
+			ck_assert_int_eq(ring.nodes[i].is_saved[j], i != j);
+	}
+	/* NEW before UP, once each. */
+	ck_assert_uint_eq(ring.nodes[0].event_count, 4);
+	ck_assert_uint_eq(ring_heard(0, "new 1") + ring_heard(0, "new 2"), 2);
+	ck_assert_uint_eq(ring_heard(0, "up 1") + ring_heard(0, "up 2"), 2);
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_a_restarted_node_keeps_tokens_and_is_no_new_one)
+{
+	int64_t before[TOKENS];
+
+	ring_new(3, 7);
+	for (uint32_t i = 0; i < 3; i++)
+		world_start(ring.world, i);
+	ring_wait_whole(3);
+	world_run(ring.world, 3 * WORLD_S);
+	memcpy(before, ring.nodes[2].tokens, sizeof(before));
+	world_crash(ring.world, 2, WORLD_KILL);
+	world_run(ring.world, 40 * WORLD_S);
+	ck_assert_uint_eq(ring_heard(0, "down 2"), 1);
+	ck_assert_uint_eq(ring_members(0), 3);
+	world_start(ring.world, 2);
+	ring_wait_whole(3);
+	world_run(ring.world, 3 * WORLD_S);
+	ck_assert_int_eq(memcmp(before, ring.nodes[2].tokens, sizeof(before)), 0);
+	ck_assert_uint_eq(ring_heard(0, "new 2"), 1);
+	ck_assert_uint_eq(ring_heard(0, "up 2"), 2);
+	ck_assert_uint_eq(ring_heard(0, "removed 2"), 0);
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_a_node_under_another_address_is_the_same_node)
+{
+	ring_new(4, 11);
+	for (uint32_t i = 0; i < 3; i++)
+		world_start(ring.world, i);
+	ring_wait_whole(3);
+	world_run(ring.world, 3 * WORLD_S);
+	world_crash(ring.world, 2, WORLD_KILL);
+	world_run(ring.world, 2 * WORLD_S);
+	/* The disk of node 2 in the machine of node 3. */
+	ring.nodes[3].host_id = ring.nodes[2].host_id;
+	ring.nodes[3].bootstrapped = BOOTSTRAP_COMPLETED;
+	ring.nodes[3].token_count = TOKENS;
+	memcpy(ring.nodes[3].tokens, ring.nodes[2].tokens, sizeof(ring.nodes[2].tokens));
+	ring.nodes[3].generation = ring.nodes[2].generation;
+	world_start(ring.world, 3);
+	world_run(ring.world, 20 * WORLD_S);
+	ring_wait_whole(3);
+	ck_assert_uint_eq(ring_tokens(0), 3 * TOKENS);
+	ck_assert(!ring.nodes[0].is_saved[2]);
+	ck_assert(ring.nodes[0].is_saved[3]);
+	ck_assert_uint_eq(ring_heard(0, "removed 2"), 1);
+	ck_assert_uint_eq(ring_heard(0, "new 3"), 1);
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_an_address_in_use_is_refused)
+{
+	ring_new(2, 13);
+	world_start(ring.world, 0);
+	world_start(ring.world, 1);
+	ring_wait_whole(2);
+	world_run(ring.world, 3 * WORLD_S);
+	world_crash(ring.world, 1, WORLD_KILL);
+	/* An empty disk at the same address. */
+	memset(&ring.nodes[1].host_id, 0, sizeof(ring.nodes[1].host_id));
+	ring.nodes[1].token_count = 0;
+	ring.nodes[1].bootstrapped = BOOTSTRAP_NEEDED;
+	world_start(ring.world, 1);
+	world_run(ring.world, 10 * WORLD_S);
+	ck_assert(ring.nodes[1].is_done && ring.nodes[1].has_failed);
+	ck_assert_int_eq(ring.nodes[1].err.code, ERROR_CONFIG);
+	ck_assert_ptr_nonnull(strstr(ring.nodes[1].err.text, "already exists, cancelling join"));
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_a_new_node_of_a_ring_with_data_waits_and_streams)
+{
+	const struct topology *topology;
+	const struct member *self;
+
+	ring_new(2, 17);
+	ring.auto_bootstrap = true;
+	world_start(ring.world, 0);
+	ring_wait_whole(1); /* a seed does not */
+	ck_assert_uint_eq(ring.streams, 0);
+	world_start(ring.world, 1);
+	world_run(ring.world, WORLD_S);
+	ck_assert_uint_eq(ring.streams, 0); /* ring delay */
+	ck_assert_int_eq(storage_service_mode(ring.nodes[1].service), STORAGE_JOINING);
+	topology = topology_acquire(ring.nodes[0].holder);
+	ck_assert_uint_eq(topology_member_count(topology), 2);
+	self = topology_find(
+	    topology, peers_find(ring.nodes[0].node->peers, &ring.nodes[1].node->endpoint));
+	ck_assert_int_eq(self->state, MEMBER_JOINING);
+	topology_release(ring.nodes[0].holder, topology);
+	world_run(ring.world, 5 * WORLD_S);
+	ck_assert_uint_eq(ring.streams, 1);
+	ck_assert_int_eq(ring.nodes[1].bootstrapped, BOOTSTRAP_IN_PROGRESS);
+	ck_assert(!ring.nodes[1].is_done);
+	ck_assert_uint_eq(ring_heard(0, "new 1"), 0);
+	ring.stream->on_done(ring.stream, NULL);
+	ring_wait_whole(2);
+	world_run(ring.world, 2 * WORLD_S);
+	ck_assert_int_eq(ring.nodes[1].bootstrapped, BOOTSTRAP_COMPLETED);
+	ck_assert_uint_eq(ring_heard(0, "new 1"), 1);
+	ck_assert_uint_eq(ring_tokens(0), 2 * TOKENS);
+	ring_free();
+}
+END_TEST
+
+static const int64_t ring_one_token[TOKENS] = {1, 2, 3, 4};
+
+static void
+ring_same_tokens(struct storage_service_options *options, uint32_t index)
+{
+	(void)index;
+	options->initial_tokens = ring_one_token;
+	options->initial_token_count = TOKENS;
+}
+
+START_TEST(test_a_token_in_use_is_refused)
+{
+	ring_new(2, 19);
+	ring.tune = ring_same_tokens;
+	world_start(ring.world, 0);
+	ring_wait_whole(1);
+	world_start(ring.world, 1);
+	world_run(ring.world, 10 * WORLD_S);
+	ck_assert(ring.nodes[1].has_failed);
+	ck_assert_ptr_nonnull(
+	    strstr(ring.nodes[1].err.text, "Bootstrapping to existing token 1 is not allowed"));
+	ring_free();
+}
+END_TEST
+
+/* Two seeds that take the same tokens while they do not know of each other: the later start has them, for all. */
+START_TEST(test_two_owners_of_a_token_are_decided_alike)
+{
+	ring_new(3, 23);
+	ring.seed_count = 2;
+	ring.tune = ring_same_tokens;
+	world_cut_both(ring.world, 0, 1);
+	world_start(ring.world, 0);
+	world_run(ring.world, 3 * WORLD_S);
+	world_start(ring.world, 1);
+	world_run(ring.world, 20 * WORLD_S);
+	ck_assert(ring.nodes[0].is_done && ring.nodes[1].is_done);
+	world_join(ring.world, 0, 1);
+	world_run(ring.world, 20 * WORLD_S);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct member_node *member = &ring.nodes[i];
+		const struct topology *topology = topology_acquire(member->holder);
+		const struct member *owner;
+
+		ck_assert_uint_eq(topology_token_count(topology), TOKENS);
+		topology_token(topology, 0, &owner);
+		ck_assert(endpoint_equal(&owner->peer->endpoint, &ring.nodes[1].node->endpoint));
+		topology_release(member->holder, topology);
+	}
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_a_node_may_stay_outside_until_told)
+{
+	struct service_wait wait;
+
+	ring_new(2, 29);
+	world_start(ring.world, 0);
+	ring_wait_whole(1);
+	ring.join_ring = false;
+	world_start(ring.world, 1);
+	ring_wait_whole(1);
+	ck_assert(!storage_service_has_joined(ring.nodes[1].service));
+	ring.nodes[1].is_done = false;
+	wait = ring.nodes[1].wait;
+	storage_service_join(ring.nodes[1].service, &ring.nodes[1].wait);
+	(void)wait;
+	ring_wait_whole(2);
+	ck_assert(storage_service_has_joined(ring.nodes[1].service));
+	ring_free();
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *suite = suite_create("storage_service");
+	TCase *tests = tcase_create("join");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_loop_test(tests, test_nodes_find_each_other_and_keep_what_they_know, 0, 20);
+	tcase_add_test(tests, test_a_restarted_node_keeps_tokens_and_is_no_new_one);
+	tcase_add_test(tests, test_a_node_under_another_address_is_the_same_node);
+	tcase_add_test(tests, test_an_address_in_use_is_refused);
+	tcase_add_test(tests, test_a_new_node_of_a_ring_with_data_waits_and_streams);
+	tcase_add_test(tests, test_a_token_in_use_is_refused);
+	tcase_add_test(tests, test_two_owners_of_a_token_are_decided_alike);
+	tcase_add_test(tests, test_a_node_may_stay_outside_until_told);
+	suite_add_tcase(suite, tests);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}
