@@ -69,6 +69,8 @@ static const struct {
     [VERB_STREAM_ACK] = {"STREAM_ACK", NULL, false},
     [VERB_STREAM_DONE] = {"STREAM_DONE", NULL, false},
     [VERB_STREAM_FAILED] = {"STREAM_FAILED", NULL, false},
+    [VERB_STREAM_COMPLETE] = {"STREAM_COMPLETE", NULL, false},
+    [VERB_STREAM_KEEP_ALIVE] = {"STREAM_KEEP_ALIVE", NULL, false},
 };
 
 static bool

@@ -9,6 +9,8 @@
 enum {
 	RANK_GOSSIP = 300, /* states of all nodes */
 	RANK_MESSAGING = 400, /* a shard of callbacks */
+	RANK_STREAMS = 420, /* the lists of stream sessions, the limits */
+	RANK_STREAM_SESSION = 430, /* one session: what came, its channel */
 	RANK_COORDINATOR_REQUEST = 410, /* one request; nothing is called under it */
 	RANK_TOPOLOGY_BUILD =
 	    780, /* a snapshot computes the replicas of a keyspace: one thread does it */

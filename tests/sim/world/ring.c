@@ -28,6 +28,7 @@ struct ring_node {
 	struct topology_holder *topology;
 	struct snitch *snitch;
 	struct coordinator *coordinator;
+	struct streams *streams;
 	bool *alive; /* the ring's, by node */
 };
 
@@ -280,6 +281,7 @@ ring_start(struct world_node *world_node, void *context)
 	struct ring_node *node = xzalloc(sizeof(*node));
 	struct snitch_config config = snitch_config_default;
 	struct coordinator_ring ring;
+	struct streams_options streams;
 	struct uuid host_id = {{(uint8_t)(world_node->index + 1)}};
 	struct error err;
 
@@ -305,6 +307,10 @@ ring_start(struct world_node *world_node, void *context)
 	    .truncate = ring_truncate_table,
 	    .hints = {node, ring_wants_hint, ring_write_hint}};
 	coordinator_set_ring(node->coordinator, &ring);
+	streams_options_init(&streams);
+	if (node->ring->options.streams.keep_alive_ns != 0)
+		streams = node->ring->options.streams;
+	node->streams = streams_new(&world_node->cluster, node->store, node->topology, &streams);
 	return node;
 }
 
@@ -316,6 +322,7 @@ ring_stop(struct world_node *world_node, void *parts, void *context)
 	(void)world_node;
 	(void)context;
 	coordinator_free(node->coordinator);
+	streams_free(node->streams);
 	store_close(node->store);
 	topology_holder_free(node->topology);
 	snitch_free(node->snitch);
@@ -367,6 +374,51 @@ ring_coordinator(struct ring *ring, uint32_t node)
 	return ring_node(ring, node)->coordinator;
 }
 
+struct streams *
+ring_streams(struct ring *ring, uint32_t node)
+{
+	return ring_node(ring, node)->streams;
+}
+
+struct peer *
+ring_peer(struct ring *ring, uint32_t node, uint32_t of)
+{
+	return peers_get(
+	    world_node(ring->world, node)->peers, &world_node(ring->world, of)->endpoint);
+}
+
+/* Any node that is up. */
+static struct ring_node *
+ring_any(struct ring *ring)
+{
+	for (uint32_t i = 0;; i++)
+		if (world_node(ring->world, i)->is_up)
+			return ring_node(ring, i);
+}
+
+uint32_t
+ring_ranges(struct ring *ring, uint32_t index, struct ring_range **out)
+{
+	struct ring_node *node = ring_any(ring);
+	const struct topology *topology = topology_acquire(node->topology);
+	uint32_t count = replication_ranges_of(topology_replication(topology, node->keyspace),
+	    peers_get(node->node->peers, &world_node(ring->world, index)->endpoint), out);
+
+	topology_release(node->topology, topology);
+	return count;
+}
+
+void
+ring_flush(struct ring *ring, uint32_t index)
+{
+	struct ring_node *node = ring_node(ring, index);
+	struct error err;
+
+	for (uint32_t i = 0; i < 2; i++)
+		ring_must(store_flush(node->store, store_table(node->store, node->tables[i]), &err),
+		    &err);
+}
+
 void
 ring_set_alive(struct ring *ring, uint32_t index, bool is_alive)
 {
@@ -394,14 +446,12 @@ ring_kill(struct ring *ring, uint32_t node)
 uint32_t
 ring_replicas(struct ring *ring, int32_t key, uint32_t *out, uint32_t capacity)
 {
-	struct ring_node *node = NULL;
+	struct ring_node *node = ring_any(ring);
 	const struct topology *topology;
 	const struct replica_set *set;
 	uint8_t pk[4];
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; node == NULL; i++)
-		node = world_node(ring->world, i)->is_up ? ring_node(ring, i) : NULL;
 	store_u32(pk, (uint32_t)key);
 	topology = topology_acquire(node->topology);
 	set = replication_replicas(topology_replication(topology, node->keyspace),

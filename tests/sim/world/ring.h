@@ -12,6 +12,7 @@
  *   1  c (pk int, n counter, PRIMARY KEY (pk))
  */
 #include "cluster/coordinator.h"
+#include "cluster/stream.h"
 #include "tests/sim/world/world.h"
 
 enum { RING_ROWS_MAX = 4096, RING_HINTS_MAX = 4096 };
@@ -23,6 +24,7 @@ struct ring_options {
 	uint32_t datacenters; /* node i stands in data center "dc<i % datacenters + 1>"; 0: one */
 	int32_t factor; /* replicas, in each data center when there are several */
 	const char *speculative_retry; /* NULL: 99PERCENTILE */
+	struct streams_options streams; /* zero: the usual ones */
 	bool has_hints; /* hints are kept in memory, and delivered by ring_deliver_hints() */
 };
 
@@ -30,6 +32,13 @@ struct ring *ring_new(const struct ring_options *options);
 void ring_free(struct ring *ring);
 struct world *ring_world(struct ring *ring);
 struct coordinator *ring_coordinator(struct ring *ring, uint32_t node);
+struct streams *ring_streams(struct ring *ring, uint32_t node);
+/* The ranges that a node is a replica of; the caller frees *out. Asked of any node that is up. */
+uint32_t ring_ranges(struct ring *ring, uint32_t node, struct ring_range **out);
+/* What one node thinks of another. */
+struct peer *ring_peer(struct ring *ring, uint32_t node, uint32_t of);
+/* All of the node's tables to its disk. */
+void ring_flush(struct ring *ring, uint32_t node);
 /* What all nodes think of one. */
 void ring_set_alive(struct ring *ring, uint32_t node, bool is_alive);
 /*

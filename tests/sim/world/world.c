@@ -200,6 +200,7 @@ world_node_init(struct world *world, uint32_t index)
 	    .timer_start = world_timer_start,
 	    .timer_stop = world_timer_stop,
 	    .send = world_network_send,
+	    .stream_open = world_stream_open,
 	};
 }
 
@@ -287,6 +288,7 @@ world_crash(struct world *world, uint32_t index, enum world_death death)
 	node->clock->is_dying = true;
 	if (node->disk != NULL)
 		env_sim_crash_after(node->disk, 0);
+	world_streams_crash(world, index);
 	world_node_drain(world, node);
 	node->clock->is_stopped = true;
 	messaging_free(node->messaging);
@@ -359,6 +361,7 @@ world_free(struct world *world)
 		env_sim_free(world->nodes[i].disk);
 		free(world->nodes[i].clock);
 	}
+	world_streams_free(world);
 	world_story_fini(&world->story);
 	free(world->queue.heap);
 	free(world->nodes);

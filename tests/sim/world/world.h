@@ -30,6 +30,7 @@ enum { WORLD_PORT = 7000 };
 struct world_faults {
 	double loss; /* share of the messages */
 	double duplicate;
+	double stream_break; /* share of the records of streams with which the connection breaks */
 	double reorder; /* share that may overtake others of its connection */
 	uint64_t delay_min_ns, delay_max_ns; /* one way; most are near the least */
 };

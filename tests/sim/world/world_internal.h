@@ -80,6 +80,8 @@ void world_story_fini(struct world_story *story);
 
 /* ---- Nodes ---- */
 
+struct world_stream;
+
 struct world_clock {
 	struct env env; /* first */
 	struct world_node *node;
@@ -104,6 +106,7 @@ struct world {
 	struct world_story story;
 	uint64_t now_ns, sequence, events, messages;
 	uint64_t chance;
+	struct world_stream *streams; /* owned */
 	uint64_t *cut; /* owned; a bit for each ordered pair */
 	uint64_t *
 	    arrives_ns; /* owned; for each ordered pair: when the last message of the connection arrives */
@@ -116,6 +119,11 @@ void world_network_send(
 void world_network_deliver(struct world *world, struct world_node *to, struct world_packet *packet);
 void world_packet_free(struct world_packet *packet);
 bool world_is_cut(const struct world *world, uint32_t from, uint32_t to);
+struct stream_channel *
+world_stream_open(struct cluster_env *env, struct peer *to, struct stream_user *user);
+/* A node dies: its ends are deaf, those on the other side hear of it. */
+void world_streams_crash(struct world *world, uint32_t index);
+void world_streams_free(struct world *world);
 /* NULL: no node of this world. */
 struct world_node *world_find(struct world *world, const struct endpoint *endpoint);
 
