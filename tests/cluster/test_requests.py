@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes and reads over a ring at each consistency level, with all nodes and with one killed."""
+import pytest
+from cassandra import ConsistencyLevel, Unavailable
+from cassandra.cluster import NoHostAvailable
+from cassandra.query import SimpleStatement
+
+LEVELS = ["ONE", "TWO", "THREE", "QUORUM", "ALL", "LOCAL_ONE", "LOCAL_QUORUM"]
+# Nodes do not tell each other of schema changes yet: each is told, and the table is the same one by its id.
+TABLE = "CREATE TABLE ks.t (k text PRIMARY KEY, v int) WITH id = 11111111-2222-3333-4444-555555555555"
+
+
+def at(level, text):
+    return SimpleStatement(text, consistency_level=getattr(ConsistencyLevel, level))
+
+
+@pytest.fixture(scope="module")
+def sessions(ring):
+    """One for each node, which alone coordinates its requests."""
+    made = [ring.connect(only=[node], max_schema_agreement_wait=0) for node in ring.nodes]
+    for session in made:
+        session.execute("CREATE KEYSPACE ks WITH replication = "
+                        "{'class': 'SimpleStrategy', 'replication_factor': 3}")
+        session.execute(TABLE)
+    return made
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_one_node_wrote_another_reads(sessions, level):
+    for value, (writer, reader) in enumerate(zip(sessions, sessions[1:] + sessions[:1])):
+        writer.execute(at("ALL", f"INSERT INTO ks.t (k, v) VALUES ('{level}', -1)"))
+        writer.execute(at(level, f"INSERT INTO ks.t (k, v) VALUES ('{level}', {value})"))
+        # Level and level may miss each other where their sum is not above the factor.
+        other = "ALL" if level in ("ONE", "LOCAL_ONE") else level
+        row = reader.execute(at(other, f"SELECT v FROM ks.t WHERE k = '{level}'")).one()
+        assert row.v == value
+
+
+def test_a_scan_over_all_ranges(sessions):
+    for i in range(200):
+        sessions[i % 3].execute(at("QUORUM", f"INSERT INTO ks.t (k, v) VALUES ('scan{i}', {i})"))
+    for session in sessions:
+        rows = session.execute(at("QUORUM", "SELECT k, v FROM ks.t"))
+        assert {row.v for row in rows if row.k.startswith("scan")} == set(range(200))
+
+
+def test_a_killed_node_costs_what_the_level_says(ring, sessions):
+    ring[2].kill()
+    for node in ring.nodes[:2]:
+        node.wait_sees(UN=ring.nodes[:2], DN=[ring[2]])
+    for level in ("ONE", "TWO", "QUORUM", "LOCAL_QUORUM"):
+        sessions[0].execute(at(level, f"INSERT INTO ks.t (k, v) VALUES ('down', {len(level)})"))
+        assert sessions[1].execute(
+            at("QUORUM", "SELECT v FROM ks.t WHERE k = 'down'")).one().v == len(level)
+    for level in ("ALL", "THREE"):
+        for text in ("INSERT INTO ks.t (k, v) VALUES ('down', 0)", "SELECT v FROM ks.t WHERE k = 'down'"):
+            with pytest.raises(NoHostAvailable) as refused:
+                sessions[0].execute(at(level, text))
+            error = list(refused.value.errors.values())[0]
+            assert isinstance(error, Unavailable)
+            assert (error.required_replicas, error.alive_replicas) == (3, 2)
+    ring[2].start()
+    for node in ring.nodes:
+        node.wait_sees(UN=ring.nodes)
+    sessions[0].execute(at("ALL", "INSERT INTO ks.t (k, v) VALUES ('back', 1)"))
