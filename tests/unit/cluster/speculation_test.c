@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/speculation.h"
+#include <check.h>
+#include <stdlib.h>
+#include "base/env.h"
+
+enum { TIMEOUT_MS = 5000 };
+
+static uint64_t
+delay_ms(struct retry_policy policy)
+{
+	struct env *env = env_posix_new();
+	struct coordinator *coordinator = coordinator_new(NULL, env);
+	struct table_metadata *table = calloc(1, sizeof(*table));
+	uint64_t ns;
+
+	/* No store has the table: nothing was measured. */
+	table->options.speculative_retry = policy;
+	ns = speculation_delay_ns(coordinator, table, (uint64_t)TIMEOUT_MS * COORDINATOR_NS_PER_MS);
+	free(table);
+	coordinator_free(coordinator);
+	env_free(env);
+	return ns / COORDINATOR_NS_PER_MS;
+}
+
+START_TEST(test_never_and_always_start_no_timer)
+{
+	ck_assert_uint_eq(delay_ms((struct retry_policy){.kind = RETRY_NEVER}), 0);
+	ck_assert_uint_eq(delay_ms((struct retry_policy){.kind = RETRY_ALWAYS}), 0);
+}
+END_TEST
+
+START_TEST(test_fixed_delay_is_what_it_says)
+{
+	ck_assert_uint_eq(delay_ms((struct retry_policy){.kind = RETRY_FIXED, .fixed_ms = 50}), 50);
+}
+END_TEST
+
+START_TEST(test_delay_beyond_the_timeout_is_never)
+{
+	ck_assert_uint_eq(
+	    delay_ms((struct retry_policy){.kind = RETRY_FIXED, .fixed_ms = TIMEOUT_MS}), 0);
+}
+END_TEST
+
+START_TEST(test_percentile_of_nothing_is_half_of_the_timeout)
+{
+	ck_assert_uint_eq(
+	    delay_ms((struct retry_policy){.kind = RETRY_PERCENTILE, .percentile = 99}),
+	    TIMEOUT_MS / 2);
+}
+END_TEST
+
+START_TEST(test_min_and_max_take_one_of_both)
+{
+	struct retry_policy policy = {.kind = RETRY_MIN, .percentile = 99, .fixed_ms = 50};
+
+	ck_assert_uint_eq(delay_ms(policy), 50);
+	policy.kind = RETRY_MAX;
+	ck_assert_uint_eq(delay_ms(policy), TIMEOUT_MS / 2);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *suite = suite_create("speculation");
+	TCase *cases = tcase_create("delays");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(cases, test_never_and_always_start_no_timer);
+	tcase_add_test(cases, test_fixed_delay_is_what_it_says);
+	tcase_add_test(cases, test_delay_beyond_the_timeout_is_never);
+	tcase_add_test(cases, test_percentile_of_nothing_is_half_of_the_timeout);
+	tcase_add_test(cases, test_min_and_max_take_one_of_both);
+	suite_add_tcase(suite, cases);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
