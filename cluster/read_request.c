@@ -516,8 +516,10 @@ read_request_end(struct read_request *request, struct partition_iterator *source
 
 	request->read = NULL;
 	range_scan_free(request);
-	coordinator_record(
-	    request->coordinator, read->command->table, request->latency, request->began_ns);
+	/* A few timeouts would lift the percentile beyond the timeout, and end all speculation. */
+	if (err == NULL)
+		coordinator_record(request->coordinator, read->command->table, request->latency,
+		    request->began_ns);
 	read->worker = worker;
 	read->on_done(read, source, err);
 }
