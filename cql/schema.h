@@ -126,6 +126,8 @@ struct table_metadata {
 /* Sharing: any thread. unref accepts NULL. */
 struct table_metadata *table_ref(const struct table_metadata *table);
 void table_unref(const struct table_metadata *table);
+/* Could no client tell them apart? */
+bool table_equal(const struct table_metadata *a, const struct table_metadata *b);
 
 /* NULL: no such column. */
 const struct column_metadata *table_column(const struct table_metadata *table, struct slice name);

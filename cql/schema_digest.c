@@ -80,6 +80,25 @@ digest_put_table(const struct table_metadata *table, struct buffer *out)
 	table_options_print(&table->options, false, out);
 }
 
+bool
+table_equal(const struct table_metadata *a, const struct table_metadata *b)
+{
+	struct buffer left, right;
+	bool is_equal;
+
+	if (a == b)
+		return true;
+	buffer_init(&left);
+	buffer_init(&right);
+	digest_put_table(a, &left);
+	digest_put_table(b, &right);
+	is_equal = !left.is_failed && !right.is_failed &&
+	    slice_equal(buffer_slice(&left), buffer_slice(&right));
+	buffer_fini(&left);
+	buffer_fini(&right);
+	return is_equal;
+}
+
 static void
 digest_put_function(const struct function_metadata *function, struct buffer *out)
 {

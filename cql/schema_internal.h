@@ -7,6 +7,7 @@
 
 /* Arena memory that aborts when there is none, as xmalloc() does; zeroed. */
 void *schema_alloc(struct arena *arena, size_t count, size_t size);
+/* With a NUL behind it: names are handed on as strings too (struct mutation). Null stays null. */
 struct slice schema_copy(struct arena *arena, struct slice slice);
 const struct type *schema_copy_type(struct arena *arena, const struct type *type);
 

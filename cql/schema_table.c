@@ -45,11 +45,16 @@ schema_alloc(struct arena *arena, size_t count, size_t size)
 struct slice
 schema_copy(struct arena *arena, struct slice slice)
 {
-	struct slice copy = arena_copy(arena, slice);
+	uint8_t *copy;
 
-	if (copy.data == NULL && slice.data != NULL)
+	if (slice_is_null(slice))
+		return slice_null;
+	copy = arena_alloc_bytes(arena, slice.size + 1);
+	if (copy == NULL)
 		abort();
-	return copy;
+	memcpy(copy, slice.data, slice.size);
+	copy[slice.size] = '\0';
+	return slice_of(copy, slice.size);
 }
 
 const struct type *

@@ -272,10 +272,14 @@ struct batch_again {
 };
 
 static void
-batch_run_again(struct execution *execution, void *context)
+batch_run_again(struct execution *execution, void *context, const struct error *err)
 {
 	struct batch_again *again = context;
 
+	if (err != NULL) {
+		execution_done(execution, err);
+		return;
+	}
 	batch_run(execution, again->kind, again->modifications, again->count);
 }
 
@@ -354,7 +358,8 @@ batch_run(struct execution *execution, enum ast_batch_kind kind, struct modifica
 	}
 	table_locks_drop_set(locks, &held);
 	if (rc != 0 && again != NULL && execution_wants_rows(execution))
-		execution_read_rows(execution, batch_run_again, again);
+		execution_read_rows(
+		    execution, execution->options->consistency, batch_run_again, again);
 	else if (rc != 0)
 		execution_done(execution, &err);
 }

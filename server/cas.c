@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conditional statements of one node: under the partition's lock, read, compare, write. The answer
+ * Conditional statements: read, compare, write, with nobody in between. In a ring that is a round of Paxos among the
+ * partition's replicas (cluster/paxos.h); a node that is alone holds the partition's lock. The answer
  * has [applied] and, where it is false, what was found. Cassandra: CQL3CasRequest,
  * ModificationStatement.buildCasResultSet, cql3/conditions/ColumnCondition.
  */
 #include "base/hash.h"
+#include "cluster/paxos_codec.h"
+#include "server/cluster.h"
 #include "server/execution.h"
 #include "server/modification.h"
 #include "server/selection.h"
@@ -42,6 +45,9 @@ struct cas {
 	/* Static columns are read where a statement writes or compares some: else a row of which only
 	 * they are left is no row. */
 	bool reads_static;
+	struct paxos_request paxos;
+	int64_t timestamp; /* of the write: the ballot's */
+	bool is_applied;
 };
 
 /* ---- Conditions ---------------------------------------------------------------------------- */
@@ -474,28 +480,40 @@ cas_written(struct coordinator_write *write, const struct error *err)
 	execution_done(execution, err);
 }
 
+/* The mutation of all statements together; NULL where nothing changes. */
 static int
-cas_write(struct cas *cas, struct error *err)
+cas_mutation(struct cas *cas, int64_t timestamp, struct mutation **out, struct error *err)
 {
 	struct execution *execution = cas->execution;
 	struct mutation_set set = {.arena = execution->arena};
-	struct coordinator_write *write = arena_zalloc(execution->arena, sizeof(*write));
-	struct mutation *mutations;
-	/* The client's own default timestamp is not heeded: the order of the conditional statements
-	 * decides. */
-	int64_t timestamp = execution_timestamp(execution);
 
-	if (write == NULL)
-		return cas_no_memory(err);
 	for (uint32_t i = 0; i < cas->count; i++) {
 		cas->modifications[i].timestamp = timestamp;
 		if (modification_collect(&cas->modifications[i], execution, &set, err) != 0)
 			return -1;
 	}
-	if (mutation_set_finish(&set, &mutations, err) != 0)
+	if (mutation_set_finish(&set, out, err) != 0)
 		return -1;
-	write->mutations = mutations;
-	write->mutation_count = set.count;
+	if (set.count == 0)
+		*out = NULL;
+	return 0;
+}
+
+static int
+cas_write(struct cas *cas, struct error *err)
+{
+	struct execution *execution = cas->execution;
+	struct coordinator_write *write = arena_zalloc(execution->arena, sizeof(*write));
+	struct mutation *mutation;
+
+	if (write == NULL)
+		return cas_no_memory(err);
+	/* The client's own default timestamp is not heeded: the order of the conditional statements
+	 * decides. */
+	if (cas_mutation(cas, execution_timestamp(execution), &mutation, err) != 0)
+		return -1;
+	write->mutations = mutation;
+	write->mutation_count = 1;
 	write->keyspace = cas->keyspace;
 	write->consistency = execution->options->consistency;
 	write->type = WRITE_CAS;
@@ -505,7 +523,7 @@ cas_write(struct cas *cas, struct error *err)
 	if (worker_is_current(execution->worker))
 		write->scratch = &execution->worker->scratch;
 	write->worker = execution->worker;
-	if (set.count == 0)
+	if (mutation == NULL)
 		cas_written(write, NULL);
 	else
 		coordinator_write(execution->executor->coordinator, write);
@@ -586,15 +604,112 @@ cas_prepare(struct cas *cas, struct error *err)
 	return table_partition_key_split(cas->table, cas->key, cas->key_components, err);
 }
 
+/* Read what the conditions are about, and see whether they hold. */
+static int
+cas_decide(struct cas *cas, struct error *err)
+{
+	cas->is_applied = true;
+	for (uint32_t i = 0; i < cas->count; i++)
+		if (cas_read(cas, i, err) != 0)
+			return -1;
+	if (cas_check_rows(cas, err) != 0)
+		return -1;
+	for (uint32_t i = 0; i < cas->count && cas->is_applied; i++)
+		if (cas_applies(cas, i, &cas->is_applied, err) != 0)
+			return -1;
+	cas->is_about_statics = !cas->is_applied && cas_is_about_statics(cas);
+	return cas->is_about_statics ? cas_read_first(cas, err) : 0;
+}
+
+/* ---- A node that is alone -------------------------------------------------------------------- */
+
+static void
+cas_execute_alone(struct cas *cas)
+{
+	struct execution *execution = cas->execution;
+	struct table_locks *locks = &execution->executor->cas_locks;
+	int64_t token = cas->token;
+	struct error err;
+	int rc;
+
+	table_locks_take(locks, token);
+	rc = cas_decide(cas, &err);
+	if (rc == 0 && cas->is_applied) {
+		/* Visible when it returns; the execution may be gone then. */
+		rc = cas_write(cas, &err);
+		table_locks_drop(locks, token);
+		if (rc != 0)
+			execution_done(execution, &err);
+		return;
+	}
+	table_locks_drop(locks, token);
+	if (rc == 0)
+		rc = cas_answer(cas, false, &err);
+	execution_done(execution, rc == 0 ? NULL : &err);
+}
+
+/* ---- A ring ------------------------------------------------------------------------------------ */
+
+static enum consistency
+cas_read_level(const struct cas *cas)
+{
+	return cas->paxos.serial == CONSISTENCY_LOCAL_SERIAL ? CONSISTENCY_LOCAL_QUORUM
+							     : CONSISTENCY_QUORUM;
+}
+
+/* With the promise held: decide, and propose; again from the start for each row that has to come from others. */
+static void
+cas_propose(struct execution *execution, void *context, const struct error *failure)
+{
+	struct cas *cas = context;
+	struct mutation *mutation = NULL;
+	struct error err;
+	int rc = 0;
+
+	if (failure != NULL) {
+		paxos_abandon(&cas->paxos, failure);
+		return;
+	}
+	rc = cas_decide(cas, &err);
+	if (rc == 0 && cas->is_applied)
+		rc = cas_mutation(cas, cas->timestamp, &mutation, &err);
+	if (rc == 0)
+		paxos_propose(&cas->paxos, mutation);
+	else if (execution_wants_rows(execution))
+		execution_read_rows(execution, cas_read_level(cas), cas_propose, cas);
+	else
+		paxos_abandon(&cas->paxos, &err);
+}
+
+static void
+cas_ready(struct paxos_request *request, const struct uuid *ballot)
+{
+	struct cas *cas = request->context;
+
+	cas->execution->worker = NULL;
+	cas->timestamp = paxos_ballot_timestamp(ballot);
+	/* Of an earlier ballot. */
+	execution_forget_rows(cas->execution);
+	cas_propose(cas->execution, cas, NULL);
+}
+
+static void
+cas_decided(struct paxos_request *request, const struct error *err)
+{
+	struct cas *cas = request->context;
+	struct error answer_err;
+
+	cas->execution->worker = NULL;
+	if (err == NULL && cas_answer(cas, cas->is_applied, &answer_err) != 0)
+		err = &answer_err;
+	execution_done(cas->execution, err);
+}
+
 void
 cas_execute(struct execution *execution, struct modification *modifications, uint32_t count)
 {
 	struct cas *cas = arena_zalloc(execution->arena, sizeof(*cas));
-	struct table_locks *locks = &execution->executor->cas_locks;
-	bool is_applied = true;
 	struct error err;
-	int64_t token;
-	int rc;
 
 	if (cas == NULL) {
 		cas_no_memory(&err);
@@ -610,37 +725,18 @@ cas_execute(struct execution *execution, struct modification *modifications, uin
 		execution_done(execution, &err);
 		return;
 	}
-	/* Over several replicas a lock of this node decides nothing. */
-	if (!coordinator_is_sole_replica(
-		execution->executor->coordinator, cas->keyspace, cas->token)) {
-		error_set(&err, ERROR_INVALID,
-		    "Conditional updates need Paxos where a partition has replicas other than this "
-		    "node, which is not supported yet");
-		execution_done(execution, &err);
+	if (coordinator_is_alone(execution->executor->coordinator)) {
+		cas_execute_alone(cas);
 		return;
 	}
-	token = cas->token;
-	table_locks_take(locks, token);
-	rc = 0;
-	for (uint32_t i = 0; i < count && rc == 0; i++)
-		rc = cas_read(cas, i, &err);
-	if (rc == 0)
-		rc = cas_check_rows(cas, &err);
-	for (uint32_t i = 0; i < count && rc == 0 && is_applied; i++)
-		rc = cas_applies(cas, i, &is_applied, &err);
-	if (rc == 0 && is_applied) {
-		/* Visible when it returns; the execution may be gone then. */
-		rc = cas_write(cas, &err);
-		table_locks_drop(locks, token);
-		if (rc != 0)
-			execution_done(execution, &err);
-		return;
-	}
-	cas->is_about_statics = rc == 0 && cas_is_about_statics(cas);
-	if (cas->is_about_statics)
-		rc = cas_read_first(cas, &err);
-	table_locks_drop(locks, token);
-	if (rc == 0)
-		rc = cas_answer(cas, false, &err);
-	execution_done(execution, rc == 0 ? NULL : &err);
+	cas->paxos = (struct paxos_request){.keyspace = cas->keyspace,
+	    .table = cas->table,
+	    .key = cas->key,
+	    .token = cas->token,
+	    .serial = execution->options->serial_consistency,
+	    .commit = execution->options->consistency,
+	    .on_ready = cas_ready,
+	    .on_done = cas_decided,
+	    .context = cas};
+	paxos_begin(execution->executor->node->cluster->paxos, &cas->paxos);
 }

@@ -198,6 +198,42 @@ cluster_score(struct cluster_timer *timer)
 	cluster_timer_start(cluster->env, timer, snitch_update_interval_ns(cluster->snitch));
 }
 
+/* Its schema is not ours: it may know of changes that we missed. */
+static void
+cluster_compare_schema(struct cluster *cluster, struct peer *peer)
+{
+	struct slice told = gossip_value(cluster->gossip, peer, STATE_SCHEMA);
+	char text[UUID_TEXT_SIZE];
+	struct schema *schema;
+
+	if (peer->is_local || slice_is_null(told) || cluster->schema_log == NULL)
+		return;
+	schema = operations_schema(cluster->node->executor);
+	uuid_format(&schema->version, text);
+	schema_unref(schema);
+	if (!slice_equal_string(told, text))
+		schema_log_peer_differs(cluster->schema_log, peer);
+}
+
+static void
+cluster_on_change(struct gossip_subscriber *subscriber, struct peer *peer, uint32_t changed)
+{
+	struct cluster *cluster =
+	    (struct cluster *)((char *)subscriber - offsetof(struct cluster, subscriber));
+
+	if ((changed & application_state_bit(STATE_SCHEMA)) != 0)
+		cluster_compare_schema(cluster, peer);
+}
+
+static void
+cluster_on_alive(struct gossip_subscriber *subscriber, struct peer *peer)
+{
+	struct cluster *cluster =
+	    (struct cluster *)((char *)subscriber - offsetof(struct cluster, subscriber));
+
+	cluster_compare_schema(cluster, peer);
+}
+
 /* The first other node: a lone one has nobody to choose from, and sleeps. */
 static void
 cluster_on_join(struct gossip_subscriber *subscriber, struct peer *peer)
@@ -282,6 +318,8 @@ cluster_new(struct node *node, struct cluster **out, struct error *err)
 	internode_set_refused(cluster->node->internode, cluster_refused, cluster);
 	cluster_make_gossip(cluster);
 	cluster->subscriber.on_join = cluster_on_join;
+	cluster->subscriber.on_change = cluster_on_change;
+	cluster->subscriber.on_alive = cluster_on_alive;
 	cluster->subscriber.on_dead = cluster_on_dead;
 	gossip_subscribe(cluster->gossip, &cluster->subscriber);
 	return 0;
@@ -295,6 +333,7 @@ cluster_end(struct cluster *cluster)
 	if (cluster->messaging != NULL)
 		messaging_free(cluster->messaging);
 	cluster->messaging = NULL;
+	cluster_unset_executor(cluster);
 }
 
 void
@@ -385,7 +424,8 @@ cluster_start(struct cluster *cluster, struct error *err)
 	struct cluster_waiter waiter;
 
 	cluster_make_service(cluster);
-	if (system_peers_load(node->executor, cluster_add_saved, cluster, err) != 0 ||
+	if (schema_log_start(cluster->schema_log, err) != 0 ||
+	    system_peers_load(node->executor, cluster_add_saved, cluster, err) != 0 ||
 	    internode_start(cluster->node->internode, cluster->messaging, err) != 0)
 		return -1;
 	cluster_waiter_init(&waiter);

@@ -16,9 +16,12 @@
  * Parts are handed to whoever needs them as they are: node->cluster->messaging and so on.
  */
 #include <stdatomic.h>
+#include "cluster/paxos.h"
+#include "cluster/schema_log.h"
 #include "cluster/storage_service.h"
 
 struct cluster_load;
+struct executor;
 struct coordinator;
 struct node;
 
@@ -31,6 +34,8 @@ struct cluster {
 	struct messaging *messaging;
 	struct topology_holder *topology;
 	struct gossip *gossip;
+	struct paxos *paxos; /* from cluster_set_executor() on, and the next */
+	struct schema_log *schema_log;
 	struct storage_service *_Atomic service; /* NULL before cluster_start() */
 	struct cluster_load *load; /* who gossips LOAD */
 	struct gossip_subscriber subscriber; /* links of dead peers are closed */
@@ -43,6 +48,8 @@ struct cluster {
 int cluster_new(struct node *node, struct cluster **out, struct error *err);
 /* Hand the coordinator its ring. Before cluster_start(). */
 void cluster_set_coordinator(struct cluster *cluster, struct coordinator *coordinator);
+/* Conditional statements and schema changes get their parts; before the data are read. */
+void cluster_set_executor(struct cluster *cluster, struct executor *executor);
 /* Waits. ERROR_CONFIG, ERROR_SERVER: the ring does not take this node, or nobody answers; ERROR_IO. */
 int cluster_start(struct cluster *cluster, struct error *err);
 /* Waits until the others know, two seconds at most. */

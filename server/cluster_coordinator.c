@@ -1,10 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the coordinator needs of a real node around it. */
+/* What stands over this node's data needs of a real node around it: the coordinator, Paxos, the schema log. */
 #include "cluster/coordinator.h"
 #include "server/cluster_internal.h"
-#include "server/executor.h"
+#include "server/execution.h"
 #include "server/node.h"
 #include "server/operations.h"
+#include "server/schema_sync.h"
+
+static uint64_t
+cluster_node_timeout_ns(const struct node *node, enum node_timeout timeout)
+{
+	return (uint64_t)atomic_load_explicit(&node->timeouts_ms[timeout], memory_order_relaxed) *
+	    1000000;
+}
+
+static uint64_t
+cluster_contention_timeout_ns(void *context)
+{
+	return cluster_node_timeout_ns(context, NODE_TIMEOUT_CAS);
+}
+
+static uint64_t
+cluster_write_timeout_ns(void *context)
+{
+	return cluster_node_timeout_ns(context, NODE_TIMEOUT_WRITE);
+}
 
 static uint64_t
 cluster_timeout_ns(void *context, enum coordinator_timeout which)
@@ -16,11 +36,8 @@ cluster_timeout_ns(void *context, enum coordinator_timeout which)
 	    [COORDINATOR_TIMEOUT_COUNTER] = NODE_TIMEOUT_COUNTER,
 	    [COORDINATOR_TIMEOUT_TRUNCATE] = NODE_TIMEOUT_TRUNCATE,
 	};
-	struct node *node = context;
 
-	return (uint64_t)atomic_load_explicit(
-		   &node->timeouts_ms[timeouts[which]], memory_order_relaxed) *
-	    1000000;
+	return cluster_node_timeout_ns(context, timeouts[which]);
 }
 
 static struct schema *
@@ -66,4 +83,33 @@ cluster_set_coordinator(struct cluster *cluster, struct coordinator *coordinator
 
 	coordinator_set_datacenter(coordinator, cluster_datacenter(cluster));
 	coordinator_set_ring(coordinator, &ring);
+}
+
+void
+cluster_set_executor(struct cluster *cluster, struct executor *executor)
+{
+	const struct paxos_options options = {
+	    .store = cluster->node->store,
+	    .cluster = cluster->env,
+	    .messaging = cluster->messaging,
+	    .peers = cluster->peers,
+	    .topology = cluster->topology,
+	    .context = cluster->node,
+	    .schema = cluster_schema,
+	    .contention_timeout_ns = cluster_contention_timeout_ns,
+	    .write_timeout_ns = cluster_write_timeout_ns,
+	};
+
+	cluster->paxos = paxos_new(&options);
+	cluster->schema_log = schema_log_new(cluster->env, cluster->messaging, cluster->peers,
+	    cluster->topology, &schema_sync_ops, executor);
+}
+
+void
+cluster_unset_executor(struct cluster *cluster)
+{
+	schema_log_free(cluster->schema_log);
+	paxos_free(cluster->paxos);
+	cluster->schema_log = NULL;
+	cluster->paxos = NULL;
 }

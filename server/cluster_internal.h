@@ -9,6 +9,9 @@ struct config_list;
 
 extern const struct storage_service_ops cluster_service_ops;
 
+/* Undo cluster_set_executor(): the stages are stopped, and no message is waited for. */
+void cluster_unset_executor(struct cluster *cluster);
+
 /* Gossip this node's LOAD each minute, and now. */
 struct cluster_load *cluster_load_start(struct cluster *cluster);
 /* Its timer may still be armed: freed with the cluster. */

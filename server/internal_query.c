@@ -143,7 +143,7 @@ struct internal_batch {
 	struct mutation_set set;
 	struct prepared_statement **plans; /* owned; a reference each */
 	uint32_t plan_count;
-	int64_t timestamp; /* of the last statement */
+	int64_t timestamp; /* of all of them; TIMESTAMP_NONE: the clock's, each its own */
 };
 
 struct internal_batch *
@@ -155,6 +155,16 @@ internal_batch_new(struct executor *executor)
 	buffer_init(&batch->out);
 	execution_init(&batch->execution, executor, &batch->arena, &batch->out);
 	batch->set.arena = &batch->arena;
+	batch->timestamp = TIMESTAMP_NONE;
+	return batch;
+}
+
+struct internal_batch *
+internal_batch_new_at(struct executor *executor, int64_t timestamp)
+{
+	struct internal_batch *batch = internal_batch_new(executor);
+
+	batch->timestamp = timestamp;
 	return batch;
 }
 
@@ -207,7 +217,7 @@ internal_batch_add(struct internal_batch *batch, const char *cql, const struct s
 	if (execution_bind(execution, options, err) != 0)
 		return -1;
 	/* The clock hands out each microsecond once. */
-	execution->timestamp = TIMESTAMP_NONE;
+	execution->timestamp = batch->timestamp;
 	*modification = (struct modification){.plan = plan->modification,
 	    .terms = execution->terms,
 	    .timestamp = execution_timestamp(execution),
@@ -217,25 +227,76 @@ internal_batch_add(struct internal_batch *batch, const char *cql, const struct s
 	return modification_collect(modification, execution, &batch->set, err);
 }
 
+/* Write and wait. */
+static int
+internal_write(struct execution *execution, struct mutation *mutations, uint32_t count,
+    const struct keyspace_metadata *keyspace, struct error *err)
+{
+	struct internal_call call = {.is_done = false};
+
+	pthread_mutex_init(&call.mutex, NULL);
+	pthread_cond_init(&call.done_cond, NULL);
+	execution->plan = NULL; /* all of them are the caller's */
+	execution->done = internal_done;
+	execution->context = &call;
+	execution_write(execution, mutations, count, keyspace, WRITE_UNLOGGED_BATCH);
+	return internal_wait(&call, err);
+}
+
 int
 internal_batch_run(struct internal_batch *batch, struct error *err)
 {
-	struct internal_call call = {.is_done = false};
-	struct execution *execution = &batch->execution;
 	struct mutation *mutations;
 
 	if (batch->set.count == 0)
 		return 0;
 	if (mutation_set_finish(&batch->set, &mutations, err) != 0)
 		return -1;
-	pthread_mutex_init(&call.mutex, NULL);
-	pthread_cond_init(&call.done_cond, NULL);
-	execution->plan = NULL; /* all of them are the batch's */
-	execution->done = internal_done;
-	execution->context = &call;
-	execution_write(execution, mutations, batch->set.count, batch->set.entries[0].keyspace,
-	    WRITE_UNLOGGED_BATCH);
-	return internal_wait(&call, err);
+	return internal_write(
+	    &batch->execution, mutations, batch->set.count, batch->set.entries[0].keyspace, err);
+}
+
+int
+internal_batch_encode(struct internal_batch *batch, struct buffer *out, struct error *err)
+{
+	struct mutation *mutations;
+
+	if (batch->set.count == 0)
+		return 0;
+	if (mutation_set_finish(&batch->set, &mutations, err) != 0)
+		return -1;
+	for (uint32_t i = 0; i < batch->set.count; i++) {
+		size_t at = out->size;
+
+		buffer_put_u32(out, 0);
+		mutation_encode(&mutations[i], out);
+		if (!out->is_failed)
+			buffer_patch_u32(out, at, (uint32_t)(out->size - at - 4));
+	}
+	return buffer_check(out, err) == 0 ? (int)batch->set.count : -1;
+}
+
+int
+internal_apply(struct executor *executor, struct mutation *mutations, uint32_t count,
+    const struct keyspace_metadata *keyspace, struct error *err)
+{
+	struct query_options options = {.consistency = CONSISTENCY_ONE,
+	    .serial_consistency = CONSISTENCY_SERIAL,
+	    .paging_state = slice_null,
+	    .keyspace = slice_null};
+	struct execution execution;
+	struct buffer out;
+	struct arena arena;
+	int rc;
+
+	arena_init(&arena, INTERNAL_ARENA_BLOCK);
+	buffer_init(&out);
+	execution_init(&execution, executor, &arena, &out);
+	execution.options = &options;
+	rc = internal_write(&execution, mutations, count, keyspace, err);
+	buffer_fini(&out);
+	arena_fini(&arena);
+	return rc;
 }
 
 int

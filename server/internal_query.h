@@ -23,12 +23,23 @@ int internal_execute(struct executor *executor, const char *cql, const struct sl
  */
 struct internal_batch;
 struct internal_batch *internal_batch_new(struct executor *executor);
+/* The same, but all are written at `timestamp` (us): for writes to different rows. */
+struct internal_batch *internal_batch_new_at(struct executor *executor, int64_t timestamp);
 /* Values are copied. */
 int internal_batch_add(struct internal_batch *batch, const char *cql, const struct slice *values,
     uint32_t count, struct error *err);
 /* Write and wait; nothing happens when none was added. */
 int internal_batch_run(struct internal_batch *batch, struct error *err);
+/* Instead of writing: append the mutations, each behind its size (u32), for internal_apply() here or elsewhere. The
+ * number of them, or -1. */
+int internal_batch_encode(struct internal_batch *batch, struct buffer *out, struct error *err);
 void internal_batch_free(struct internal_batch *batch);
+
+/* Write mutations of a local keyspace, and wait. */
+struct mutation; /* storage/mutation.h */
+struct keyspace_metadata;
+int internal_apply(struct executor *executor, struct mutation *mutations, uint32_t count,
+    const struct keyspace_metadata *keyspace, struct error *err);
 
 /* Rows of a SELECT, whole in memory. */
 struct internal_rows {

@@ -116,9 +116,16 @@ int modification_read_row(struct execution *execution, const struct modification
 
 /* Did the last failure mean that rows must be read first? */
 bool execution_wants_rows(const struct execution *execution);
-/* Read them at the level of the statement, then go on; no locks are held. A failure ends the execution. */
-void execution_read_rows(struct execution *execution,
-    void (*go_on)(struct execution *execution, void *context), void *context);
+/*
+ * Read them at `level`, then go on: err is NULL, or what the read failed with; the execution goes on in any case. No locks
+ * are held.
+ */
+typedef void (*execution_go_on_fn)(
+    struct execution *execution, void *context, const struct error *err);
+void execution_read_rows(struct execution *execution, enum consistency level,
+    execution_go_on_fn go_on, void *context);
+/* Forget what was read: it is out of date. */
+void execution_forget_rows(struct execution *execution);
 
 /* Conditional statements: one, or those of a batch, all of one partition. Ends the execution. */
 void cas_execute(struct execution *execution, struct modification *modifications, uint32_t count);

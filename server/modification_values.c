@@ -693,10 +693,14 @@ modification_execute_general(
 }
 
 static void
-modification_execute_again(struct execution *execution, void *context)
+modification_execute_again(
+    struct execution *execution, void *context, const struct error *err)
 {
 	(void)context;
-	modification_execute(execution);
+	if (err != NULL)
+		execution_done(execution, err);
+	else
+		modification_execute(execution);
 }
 
 void
@@ -727,7 +731,8 @@ modification_execute(struct execution *execution)
 		    ? modification_execute_direct(execution, &modification, &err)
 		    : modification_execute_general(execution, &modification, &err);
 	if (rc != 0 && execution_wants_rows(execution))
-		execution_read_rows(execution, modification_execute_again, NULL);
+		execution_read_rows(execution, execution->options->consistency,
+		    modification_execute_again, NULL);
 	else if (rc != 0)
 		execution_done(execution, &err);
 }

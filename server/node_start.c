@@ -192,6 +192,7 @@ node_start_parts(struct node *node, struct error *err)
 	node->coordinator = coordinator_new(node->store, node->env);
 	cluster_set_coordinator(node->cluster, node->coordinator);
 	node->executor = executor_new(node);
+	cluster_set_executor(node->cluster, node->executor);
 	node->network = network_new(node);
 	if (executor_start(node->executor, err) != 0)
 		return -1;

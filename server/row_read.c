@@ -22,7 +22,7 @@ struct row_read {
 	bool is_done;
 	bool has_row, has_static;
 	struct row row, static_row;
-	void (*go_on)(struct execution *execution, void *context);
+	execution_go_on_fn go_on;
 	void *context;
 };
 
@@ -163,22 +163,23 @@ row_read_done(
 	struct error err;
 
 	execution->worker = answer->worker;
-	if (failure != NULL) {
-		execution_done(execution, failure);
-		return;
-	}
-	if (row_read_take(&read->command, source, execution->arena, &read->row, &read->has_row,
-		&read->static_row, &read->has_static, &err) != 0) {
-		execution_done(execution, &err);
-		return;
-	}
-	read->is_done = true;
-	read->go_on(execution, read->context);
+	if (failure == NULL &&
+	    row_read_take(&read->command, source, execution->arena, &read->row, &read->has_row,
+		&read->static_row, &read->has_static, &err) != 0)
+		failure = &err;
+	read->is_done = failure == NULL;
+	read->go_on(execution, read->context, failure);
 }
 
 void
-execution_read_rows(struct execution *execution,
-    void (*go_on)(struct execution *execution, void *context), void *context)
+execution_forget_rows(struct execution *execution)
+{
+	execution->row_reads = NULL;
+}
+
+void
+execution_read_rows(struct execution *execution, enum consistency level, execution_go_on_fn go_on,
+    void *context)
 {
 	struct row_read *read = execution->row_reads;
 
@@ -186,7 +187,7 @@ execution_read_rows(struct execution *execution,
 	read->context = context;
 	read->read = (struct coordinator_read){.command = &read->command,
 	    .keyspace = read->keyspace,
-	    .consistency = execution->options->consistency,
+	    .consistency = level,
 	    .arena = execution->arena,
 	    .on_done = row_read_done,
 	    .context = read,

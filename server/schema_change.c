@@ -7,115 +7,10 @@
 #include "server/internal_query.h"
 #include "server/modification.h"
 #include "server/batch.h"
+#include "server/schema_sync.h"
 #include "server/schema_tables.h"
 #include "server/system_local.h"
 #include "server/system_tables.h"
-
-/* ---- Plans after a change ------------------------------------------------------------------ */
-
-struct schema_renewal {
-	struct executor *executor;
-	const struct schema *schema; /* the new one */
-};
-
-/* Same columns, kinds and types: what a client knows of the statement still holds. */
-static bool
-schema_is_same_shape(const struct table_metadata *a, const struct table_metadata *b)
-{
-	if (memcmp(a->id.bytes, b->id.bytes, sizeof(a->id.bytes)) != 0 ||
-	    a->column_count != b->column_count)
-		return false;
-	for (uint32_t i = 0; i < a->column_count; i++) {
-		const struct column_metadata *left = a->select_order[i];
-		const struct column_metadata *right = b->select_order[i];
-
-		if (!slice_equal(left->name, right->name) || left->kind != right->kind ||
-		    left->is_reversed != right->is_reversed || !type_equal(left->type, right->type))
-			return false;
-	}
-	return true;
-}
-
-static const struct table_metadata *
-schema_current_table(const struct schema *schema, const struct table_metadata *table)
-{
-	return schema_table(schema, table->keyspace, table->name);
-}
-
-/* Keep plans of other tables; make those anew whose table only has other options; drop the rest. */
-static struct prepared_statement *
-schema_renew_plan(void *argument, struct prepared_statement *plan)
-{
-	struct schema_renewal *renewal = argument;
-	const struct table_metadata *now;
-	struct prepared_statement *fresh;
-	struct error err;
-
-	if (plan->kind == STATEMENT_BATCH) {
-		for (uint32_t i = 0; i < plan->batch->count; i++) {
-			const struct table_metadata *table = plan->batch->statements[i]->table;
-
-			if (schema_current_table(renewal->schema, table) != table)
-				return NULL;
-		}
-		return plan;
-	}
-	if (plan->table == NULL)
-		return plan;
-	now = schema_current_table(renewal->schema, plan->table);
-	if (now == plan->table)
-		return plan;
-	if (now == NULL || !schema_is_same_shape(plan->table, now))
-		return NULL;
-	if (executor_renew(renewal->executor, renewal->schema, plan, &fresh, &err) != 0)
-		return NULL;
-	return fresh;
-}
-
-/* ---- Taking effect ------------------------------------------------------------------------- */
-
-static int
-schema_put(struct executor *executor, struct schema *schema, struct error *err)
-{
-	if (store_set_schema(executor->store, schema, err) != 0)
-		return -1;
-	schema_holder_set(&executor->schema, schema);
-	return 0;
-}
-
-/* The caller holds ddl_lock. A change that changes nothing sets is_noop. */
-static int
-schema_apply(
-    struct executor *executor, struct schema_transformation *transformation, struct error *err)
-{
-	struct schema_renewal renewal = {.executor = executor};
-	struct schema *schema;
-	int rc;
-
-	schema = transformation->after == NULL
-	    ? schema_without_keyspace(transformation->schema, transformation->name)
-	    : schema_with_keyspace(transformation->schema, transformation->after);
-	if (schema != NULL && transformation->after != NULL &&
-	    memcmp(&schema->version, &transformation->schema->version, sizeof(schema->version)) ==
-		0) {
-		transformation->is_noop = true;
-		schema_unref(schema);
-		return 0;
-	}
-	rc = schema_tables_save(executor, transformation->before, transformation->after, err);
-	/* Acknowledged schema changes survive the machine's death in every mode of the commit log. */
-	if (rc == 0)
-		rc = store_sync(executor->store, err);
-	if (rc == 0)
-		rc = schema_put(executor, schema, err);
-	if (rc == 0) {
-		renewal.schema = schema;
-		prepared_cache_renew(&executor->prepared, schema_renew_plan, &renewal);
-		rc = system_local_set_schema_version(executor, &schema->version, err);
-	}
-	schema_unref(schema);
-	return rc;
-}
 
 /* Refused, but what is wrong with the statement itself is said first. */
 static int
@@ -170,7 +65,7 @@ schema_transform_drop_index(struct schema_transformation *transformation, struct
 	    drop->name.name.text);
 }
 
-static int
+int
 schema_transform(struct schema_transformation *transformation, struct error *err)
 {
 	switch (transformation->statement->kind) {
@@ -216,87 +111,65 @@ schema_transform(struct schema_transformation *transformation, struct error *err
 	}
 }
 
-/* The data centers that the ring has; this node's own where it is no member yet. Names are the snapshot's. */
-static int
-schema_find_places(const struct topology *topology, struct schema_transformation *transformation,
-    struct arena *arena, struct error *err)
+/* ---- A client's change ---------------------------------------------------------------------- */
+
+/* In the arena of its request. */
+struct schema_change_call {
+	struct schema_sync_change change; /* first */
+	struct schema_transformation transformation;
+	struct execution *execution;
+};
+
+static void
+schema_change_done(struct schema_sync_change *change, bool is_noop, const struct error *err)
 {
-	const char *const *names;
-	uint32_t count = topology_datacenters(topology, &names);
-	struct replication_place *places = arena_calloc(arena, (size_t)count + 1, sizeof(*places));
+	struct schema_change_call *call = (struct schema_change_call *)change;
+	struct execution *execution = call->execution;
 
-	if (places == NULL)
-		return error_set(err, ERROR_NO_MEMORY, "no memory for a schema change");
-	for (uint32_t d = 0; d < count; d++) {
-		places[d].datacenter = names[d];
-		for (uint32_t i = 0; i < topology_member_count(topology); i++)
-			places[d].node_count +=
-			    strcmp(topology_member(topology, i)->datacenter, names[d]) == 0;
+	keyspace_unref(call->transformation.after);
+	/* The migration stage's thread: what the client's thread collects is not ours. */
+	execution->worker = NULL;
+	if (err != NULL) {
+		execution_done(execution, err);
+		return;
 	}
-	transformation->places = places;
-	transformation->place_count = count;
-	if (count == 0) {
-		places[0] = (struct replication_place){topology_local_datacenter(topology), 1};
-		transformation->place_count = 1;
+	if (is_noop) {
+		execution_done_void(execution);
+		return;
 	}
-	return 0;
-}
-
-static int
-schema_change_run(
-    struct execution *execution, struct schema_transformation *transformation, struct error *err)
-{
-	struct executor *executor = execution->executor;
-	struct cluster *cluster = executor->node->cluster;
-	const struct topology *topology = topology_acquire(cluster->topology);
-	struct schema *schema;
-	int rc;
-
-	if (schema_find_places(topology, transformation, execution->arena, err) != 0) {
-		topology_release(cluster->topology, topology);
-		return -1;
-	}
-	lock_take(&executor->ddl_lock);
-	schema = schema_holder_get(&executor->schema);
-	transformation->schema = schema;
-	transformation->session_keyspace = execution->keyspace;
-	transformation->statement = execution->plan->statement;
-	transformation->execution = execution;
-	transformation->arena = execution->arena;
-	rc = schema_transform(transformation, err);
-	if (rc == 0 && !transformation->is_noop) {
-		rc = schema_apply(executor, transformation, err);
-		if (rc == 0 && !transformation->is_noop && executor->node->network != NULL)
-			events_push_schema(executor->node->network, &transformation->change);
-	}
-	keyspace_unref(transformation->after);
-	lock_drop(&executor->ddl_lock);
-	/* The answer needs names only, and those are the statement's. */
-	schema_unref(schema);
-	topology_release(cluster->topology, topology);
-	return rc;
+	execution_begin_result(execution);
+	response_put_schema_change(
+	    execution->out, execution->version, &call->transformation.change);
+	execution_done(execution, NULL);
 }
 
 void
 schema_change_execute(struct execution *execution)
 {
-	struct schema_transformation transformation = {.name = slice_null};
+	struct schema_change_call *call = arena_zalloc(execution->arena, sizeof(*call));
 	struct error err;
 
-	if (schema_change_run(execution, &transformation, &err) != 0) {
+	if (call == NULL) {
+		error_set(&err, ERROR_NO_MEMORY, "no memory for a schema change");
 		execution_done(execution, &err);
 		return;
 	}
-	if (transformation.is_noop) {
-		execution_done_void(execution);
-		return;
-	}
-	execution_begin_result(execution);
-	response_put_schema_change(execution->out, execution->version, &transformation.change);
-	execution_done(execution, NULL);
+	call->change.transformation = &call->transformation;
+	call->change.done = schema_change_done;
+	call->execution = execution;
+	call->transformation =
+	    (struct schema_transformation){.session_keyspace = execution->keyspace,
+		.statement = execution->plan->statement,
+		.execution = execution,
+		.arena = execution->arena};
+	schema_log_change(execution->executor->node->cluster->schema_log, &call->change,
+	    (uint64_t)execution->executor->config->request_timeout * 1000 * 1000);
 }
 
 /* ---- Start --------------------------------------------------------------------------------- */
+
+/* Older than all that the schema log writes: the ring's word on their replication holds. */
+enum { SCHEMA_SYSTEM_TIMESTAMP = 1 };
 
 /* Cassandra's own tools and drivers read the system keyspaces' tables out of system_schema too. Our own
  * start does not, so these rows need no flush: what a crash loses is written again. */
@@ -311,7 +184,8 @@ schema_save_system(struct executor *executor, const struct schema *schema, struc
 			continue;
 		if (schema_tables_has_keyspace(executor, keyspace->name, &is_there, err) != 0)
 			return -1;
-		if (!is_there && schema_tables_save(executor, NULL, keyspace, err) != 0)
+		if (!is_there &&
+		    schema_tables_save(executor, keyspace, SCHEMA_SYSTEM_TIMESTAMP, err) != 0)
 			return -1;
 	}
 	return 0;
@@ -325,7 +199,7 @@ schema_start(struct executor *executor, struct error *err)
 
 	if (system_tables_schema(&system, err) != 0)
 		return -1;
-	rc = schema_put(executor, system, err);
+	rc = schema_sync_put(executor, system, err);
 	/* The schema is in SSTables and in the commit log: its own tables are replayed first. */
 	if (rc == 0)
 		rc = store_replay_local(executor->store, err);
@@ -335,7 +209,7 @@ schema_start(struct executor *executor, struct error *err)
 		schema_unref(system);
 		return -1;
 	}
-	rc = schema_put(executor, schema, err);
+	rc = schema_sync_put(executor, schema, err);
 	if (rc == 0)
 		rc = system_local_load_host_id(executor, err);
 	if (rc == 0)

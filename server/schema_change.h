@@ -3,12 +3,11 @@
 #define HELENUS_SERVER_SCHEMA_CHANGE_H
 
 /*
- * Changes of the schema: CREATE, ALTER, DROP. One at a time, under the executor's ddl_lock:
+ * Changes of the schema: CREATE, ALTER, DROP. What one means is decided against a snapshot of the schema that
+ * is the ring's newest, when the schema log (cluster/schema_log.h) says that it is this change's turn; how it takes
+ * effect stands in server/schema_sync.h.
  *
- *   snapshot -> transformation (checks, new keyspace) -> rows of system_schema, flushed
- *            -> the store makes or drops tables -> new snapshot is current -> plans renewed -> events
- *
- * Cassandra: cql3/statements/schema/, schema/SchemaManager.
+ * Cassandra: cql3/statements/schema/.
  */
 #include "base/error.h"
 #include "cql/ast.h"
@@ -41,7 +40,9 @@ struct schema_transformation {
 	struct schema_change change;
 };
 
-/* Each fills the result or gives an error. */
+/* The statement's: fills the result or gives an error. */
+int schema_transform(struct schema_transformation *transformation, struct error *err);
+/* By kind of statement. */
 int schema_transform_keyspace(struct schema_transformation *transformation, struct error *err);
 int schema_transform_table(struct schema_transformation *transformation, struct error *err);
 int schema_transform_alter_table(struct schema_transformation *transformation, struct error *err);

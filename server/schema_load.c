@@ -344,29 +344,50 @@ schema_load_tables(
 
 /* ---- Keyspaces ----------------------------------------------------------------------------- */
 
+/* What a row of system_schema.keyspaces says of one that is known. */
+static int
+schema_load_params(struct schema_loader *loader, const struct keyspace_metadata *known,
+    const struct slice *cells, struct error *err)
+{
+	bool durable = cells[1].size != 1 || cells[1].data[0] != 0;
+	struct option_map replication;
+
+	if (schema_load_map(loader, cells[2], &replication, err) != 0)
+		return -1;
+	loader->keyspace = keyspace_with_params(known, &replication, durable);
+	return 0;
+}
+
+static int
+schema_load_whole(struct schema_loader *loader, const struct slice *cells,
+    const struct table_metadata *tables, struct error *err)
+{
+	bool durable = cells[1].size != 1 || cells[1].data[0] != 0;
+	struct option_map replication;
+
+	if (schema_load_map(loader, cells[2], &replication, err) != 0)
+		return -1;
+	loader->keyspace = keyspace_new(cells[0], &replication, durable, false);
+	if (schema_load_types(loader, err) != 0)
+		return -1;
+	return schema_load_tables(loader, tables, err);
+}
+
 static int
 schema_load_keyspace(struct schema_loader *loader, const struct slice *cells,
     const struct table_metadata *tables, struct schema **schema, struct error *err)
 {
 	const struct keyspace_metadata *known = schema_keyspace(*schema, cells[0]);
-	bool durable = cells[1].size != 1 || cells[1].data[0] != 0;
-	struct option_map replication;
 	struct schema *changed;
-	int rc = 0;
+	int rc;
 
-	if (schema_load_map(loader, cells[2], &replication, err) != 0)
-		return -1;
-	if (known != NULL) {
-		/* A system keyspace: its tables are known, its replication may have been changed. */
-		if (!schema_is_replicated_system_keyspace(cells[0]))
-			return 0;
-		loader->keyspace = keyspace_with_params(known, &replication, durable);
-	} else {
-		loader->keyspace = keyspace_new(cells[0], &replication, durable, false);
-		rc = schema_load_types(loader, err);
-		if (rc == 0)
-			rc = schema_load_tables(loader, tables, err);
-	}
+	/* Of a system keyspace the tables are known; its replication may have been changed. */
+	if (known == NULL)
+		rc = schema_load_whole(loader, cells, tables, err);
+	else if (schema_is_replicated_system_keyspace(cells[0]))
+		rc = schema_load_params(loader, known, cells, err);
+	else
+		return 0;
 	if (rc == 0) {
 		changed = schema_with_keyspace(*schema, loader->keyspace);
 		schema_unref(*schema);
@@ -407,4 +428,99 @@ schema_tables_load(
 	}
 	*out = schema;
 	return 0;
+}
+
+/* ---- What has changed ---------------------------------------------------------------------- */
+
+static const char schema_select_keyspace[] =
+    "SELECT keyspace_name, durable_writes, replication FROM system_schema.keyspaces WHERE "
+    "keyspace_name = ?";
+
+static int
+schema_reload_table(struct schema_loader *loader, const struct table_metadata *tables,
+    struct slice name, struct error *err)
+{
+	struct slice values[2] = {arena_copy(&loader->arena, loader->keyspace->name), name};
+	struct slice cells[INTERNAL_COLUMNS_MAX];
+	struct keyspace_metadata *changed;
+	struct internal_rows rows;
+	int rc = 0;
+
+	if (internal_select(loader->executor,
+		"SELECT * FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?",
+		values, 2, &rows, err) != 0)
+		return -1;
+	if (internal_rows_next(&rows, cells)) {
+		rc = schema_load_table(loader, tables, cells, err);
+	} else if (keyspace_table(loader->keyspace, name) != NULL) {
+		changed = keyspace_without_table(loader->keyspace, name);
+		keyspace_unref(loader->keyspace);
+		loader->keyspace = changed;
+	}
+	internal_rows_fini(&rows);
+	return rc;
+}
+
+/* Only what was touched of a keyspace that is known. */
+static int
+schema_reload_parts(struct schema_loader *loader, const struct schema_touched *touched,
+    const struct keyspace_metadata *known, const struct slice *cells,
+    const struct table_metadata *tables, struct error *err)
+{
+	int rc = 0;
+
+	if (touched->has_params)
+		rc = schema_load_params(loader, known, cells, err);
+	else
+		loader->keyspace = keyspace_ref(known);
+	for (uint32_t i = 0; i < touched->table_count && rc == 0; i++) {
+		bool is_seen = false;
+
+		for (uint32_t k = 0; k < i && !is_seen; k++)
+			is_seen = slice_equal(touched->tables[i], touched->tables[k]);
+		if (!is_seen)
+			rc = schema_reload_table(loader, tables, touched->tables[i], err);
+	}
+	return rc;
+}
+
+int
+schema_tables_reload(struct executor *executor, const struct schema *schema,
+    const struct schema_touched *touched, struct schema **out, struct error *err)
+{
+	struct schema_loader loader = {.executor = executor};
+	const struct keyspace_metadata *known = schema_keyspace(schema, touched->keyspace);
+	const struct table_metadata *tables =
+	    schema_table(schema, slice_of_string("system_schema"), slice_of_string("tables"));
+	struct slice cells[INTERNAL_COLUMNS_MAX];
+	struct internal_rows rows;
+	bool is_system = schema_is_replicated_system_keyspace(touched->keyspace);
+	int rc = 0;
+
+	if (internal_select(executor, schema_select_keyspace, &touched->keyspace, 1, &rows, err) !=
+	    0)
+		return -1;
+	arena_init(&loader.arena, SCHEMA_LOAD_BLOCK);
+	*out = NULL;
+	if (!internal_rows_next(&rows, cells)) {
+		*out = known == NULL || is_system
+		    ? schema_ref(schema)
+		    : schema_without_keyspace(schema, touched->keyspace);
+	} else if (is_system) {
+		/* Its tables are ours and known. */
+		if (known != NULL)
+			rc = schema_load_params(&loader, known, cells, err);
+	} else if (known == NULL || touched->is_all) {
+		rc = schema_load_whole(&loader, cells, tables, err);
+	} else {
+		rc = schema_reload_parts(&loader, touched, known, cells, tables, err);
+	}
+	if (rc == 0 && loader.keyspace != NULL)
+		*out = schema_with_keyspace(schema, loader.keyspace);
+	else if (rc == 0 && *out == NULL)
+		*out = schema_ref(schema);
+	keyspace_unref(loader.keyspace);
+	internal_rows_fini(&rows);
+	arena_fini(&loader.arena);
+	return rc;
 }

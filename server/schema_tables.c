@@ -367,21 +367,50 @@ schema_write_changes(struct schema_writer *writer, const struct keyspace_metadat
 	return 0;
 }
 
-int
-schema_tables_save(struct executor *executor, const struct keyspace_metadata *before,
-    const struct keyspace_metadata *after, struct error *err)
+static void
+schema_writer_init(
+    struct schema_writer *writer, struct executor *executor, struct internal_batch *batch)
 {
-	struct schema_writer writer = {.executor = executor, .batch = internal_batch_new(executor)};
+	writer->executor = executor;
+	writer->batch = batch;
+	arena_init(&writer->arena, SCHEMA_ARENA_BLOCK);
+}
+
+static void
+schema_writer_fini(struct schema_writer *writer)
+{
+	internal_batch_free(writer->batch);
+	arena_fini(&writer->arena);
+}
+
+int
+schema_tables_save(struct executor *executor, const struct keyspace_metadata *keyspace,
+    int64_t timestamp, struct error *err)
+{
+	struct schema_writer writer;
 	int rc;
 
-	arena_init(&writer.arena, SCHEMA_ARENA_BLOCK);
-	rc = schema_write_changes(&writer, before, after, err);
+	schema_writer_init(&writer, executor, internal_batch_new_at(executor, timestamp));
+	rc = schema_write_changes(&writer, NULL, keyspace, err);
 	/* All rows have the keyspace's name as their key: one record of the commit log. */
 	if (rc == 0)
 		rc = internal_batch_run(writer.batch, err);
-	internal_batch_free(writer.batch);
-	arena_fini(&writer.arena);
+	schema_writer_fini(&writer);
 	return rc;
+}
+
+int
+schema_tables_encode(struct executor *executor, const struct keyspace_metadata *before,
+    const struct keyspace_metadata *after, int64_t timestamp, struct buffer *out, struct error *err)
+{
+	struct schema_writer writer;
+	int count = -1;
+
+	schema_writer_init(&writer, executor, internal_batch_new_at(executor, timestamp));
+	if (schema_write_changes(&writer, before, after, err) == 0)
+		count = internal_batch_encode(writer.batch, out, err);
+	schema_writer_fini(&writer);
+	return count;
 }
 
 int

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include "base/hash.h"
 #include "base/log.h"
+#include "server/cluster.h"
 #include "server/execution.h"
 #include "server/paging.h"
 #include "server/select.h"
@@ -34,6 +35,7 @@ struct select_run {
 	const struct table_metadata *table;
 	struct read_command command;
 	struct coordinator_read read;
+	struct paxos_request paxos; /* SERIAL and LOCAL_SERIAL in a ring */
 
 	/* What is left. */
 	struct slice *keys;
@@ -805,6 +807,54 @@ select_answered(
 		select_step(run);
 }
 
+/* What unfinished conditional statements have decided is finished first; a serial read sees it then at QUORUM. */
+static enum consistency
+select_level(const struct select_run *run)
+{
+	enum consistency level = run->execution->options->consistency;
+
+	return level == CONSISTENCY_SERIAL      ? CONSISTENCY_QUORUM
+	    : level == CONSISTENCY_LOCAL_SERIAL ? CONSISTENCY_LOCAL_QUORUM
+						: level;
+}
+
+static void
+select_serial_ready(struct paxos_request *request, const struct uuid *ballot)
+{
+	(void)ballot;
+	paxos_propose(request, NULL);
+}
+
+static void
+select_serial_done(struct paxos_request *request, const struct error *err)
+{
+	struct select_run *run = request->context;
+
+	run->read.worker = NULL;
+	if (err != NULL)
+		select_answered(&run->read, NULL, err);
+	else
+		coordinator_read(run->execution->executor->coordinator, &run->read);
+}
+
+static void
+select_read_serial(struct select_run *run)
+{
+	struct execution *execution = run->execution;
+
+	run->paxos = (struct paxos_request){.keyspace = execution->plan->keyspace_metadata,
+	    .table = run->table,
+	    .key = run->command.key,
+	    .token = run->command.token,
+	    .serial = execution->options->consistency,
+	    .commit = select_level(run),
+	    .is_read = true,
+	    .on_ready = select_serial_ready,
+	    .on_done = select_serial_done,
+	    .context = run};
+	paxos_begin(execution->executor->node->cluster->paxos, &run->paxos);
+}
+
 /* Start a read; true when its answer is here already. */
 static bool
 select_read(struct select_run *run)
@@ -825,16 +875,6 @@ select_read(struct select_run *run)
 				     run->terms.arena, &run->source, &run->err) != 0;
 		return true;
 	}
-	if (consistency_is_serial(execution->options->consistency) &&
-	    !coordinator_is_sole_replica(execution->executor->coordinator,
-		execution->plan->keyspace_metadata, run->command.token)) {
-		error_set(&run->err, ERROR_INVALID,
-		    "Reads at %s need Paxos where a partition has replicas other than this node, "
-		    "which is not supported yet",
-		    consistency_name(execution->options->consistency));
-		run->has_error = true;
-		return true;
-	}
 	if (execution->tracing != NULL)
 		tracing_event(execution,
 		    run->is_range ? "Executing seq scan across ranges of %.*s"
@@ -842,12 +882,16 @@ select_read(struct select_run *run)
 		    (int)run->table->name.size, (const char *)run->table->name.data);
 	run->read = (struct coordinator_read){.command = &run->command,
 	    .keyspace = execution->plan->keyspace_metadata,
-	    .consistency = execution->options->consistency,
+	    .consistency = select_level(run),
 	    .arena = run->terms.arena,
 	    .on_done = select_answered,
 	    .context = run,
 	    .worker = execution->worker};
-	coordinator_read(execution->executor->coordinator, &run->read);
+	if (consistency_is_serial(execution->options->consistency) &&
+	    !coordinator_is_alone(execution->executor->coordinator))
+		select_read_serial(run);
+	else
+		coordinator_read(execution->executor->coordinator, &run->read);
 	return atomic_exchange(&run->handover, 1) == 2;
 }
 

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "cluster/paxos_internal.h"
+
+/* The replica's side: a message becomes a step of the acceptor, whose answer goes back when it is durable. */
+
+enum { PAXOS_HANDLE_BLOCK = 4 << 10 };
+
+struct paxos_handling {
+	struct paxos_step_call call; /* first */
+	struct paxos *paxos;
+	struct message *message; /* a reference */
+	struct schema *schema; /* a reference */
+	struct arena arena;
+};
+
+static void
+paxos_handling_free(struct paxos_handling *handling)
+{
+	schema_unref(handling->schema);
+	message_unref(handling->message);
+	arena_fini(&handling->arena);
+	free(handling);
+}
+
+/* May run on the commit log's thread. */
+static void
+paxos_handling_done(struct paxos_step_call *call, const struct error *err)
+{
+	struct paxos_handling *handling = (struct paxos_handling *)call;
+	struct messaging *messaging = handling->paxos->options.messaging;
+	struct buffer out;
+
+	if (err != NULL) {
+		log_warn("Paxos: %s", err->text);
+		messaging_respond_failure(messaging, handling->message, FAILURE_UNKNOWN, NULL);
+		paxos_handling_free(handling);
+		return;
+	}
+	buffer_init(&out);
+	if (call->step == PAXOS_PREPARE)
+		paxos_promise_encode(&call->promise, &out);
+	else if (call->step == PAXOS_PROPOSE)
+		paxos_acceptance_encode(&call->acceptance, &out);
+	if (out.is_failed)
+		messaging_respond_failure(messaging, handling->message, FAILURE_UNKNOWN, NULL);
+	else
+		messaging_respond(messaging, handling->message, buffer_slice(&out), NULL);
+	buffer_fini(&out);
+	paxos_handling_free(handling);
+}
+
+static const struct table_metadata *
+paxos_find_table(void *argument, const struct uuid *id)
+{
+	return schema_table_by_id(argument, id);
+}
+
+/* What the step needs of the schema. */
+static int
+paxos_handling_resolve(struct paxos_handling *handling, struct error *err)
+{
+	struct paxos_step_call *call = &handling->call;
+	const struct keyspace_metadata *keyspace;
+
+	call->table = schema_table_by_id(handling->schema, &call->commit.table);
+	call->paxos_table =
+	    schema_table(handling->schema, slice_of_string("system"), slice_of_string("paxos"));
+	if (call->table == NULL || call->paxos_table == NULL)
+		return error_set(err, ERROR_INVALID, "a Paxos request is about an unknown table");
+	keyspace = schema_keyspace(handling->schema, call->table->keyspace);
+	call->is_durable = keyspace == NULL || keyspace->durable_writes;
+	if (call->step != PAXOS_COMMIT || call->commit.mutation.size == 0)
+		return 0;
+	return mutation_decode(call->commit.mutation, paxos_find_table, handling->schema,
+	    &handling->arena, &call->mutation, err);
+}
+
+static void
+paxos_handle(
+    struct paxos *paxos, struct message *message, enum paxos_step step, struct worker *worker)
+{
+	struct paxos_handling *handling = xzalloc(sizeof(*handling));
+	struct error err;
+
+	arena_init(&handling->arena, PAXOS_HANDLE_BLOCK);
+	handling->paxos = paxos;
+	handling->message = message;
+	message_ref(message);
+	handling->schema = paxos->options.schema(paxos->options.context);
+	handling->call = (struct paxos_step_call){
+	    .step = step, .arena = &handling->arena, .on_done = paxos_handling_done};
+	if (paxos_commit_decode(message_payload_slice(message), &handling->call.commit, &err) !=
+		0 ||
+	    paxos_handling_resolve(handling, &err) != 0) {
+		log_warn("Paxos: %s", err.text);
+		messaging_respond_failure(paxos->options.messaging, message,
+		    handling->call.table == NULL ? FAILURE_INCOMPATIBLE_SCHEMA : FAILURE_UNKNOWN,
+		    worker);
+		paxos_handling_free(handling);
+		return;
+	}
+	paxos_step_run(&paxos->acceptor, &handling->call);
+}
+
+static void
+paxos_on_prepare(void *context, struct message *message, struct worker *worker)
+{
+	paxos_handle(context, message, PAXOS_PREPARE, worker);
+}
+
+static void
+paxos_on_propose(void *context, struct message *message, struct worker *worker)
+{
+	paxos_handle(context, message, PAXOS_PROPOSE, worker);
+}
+
+static void
+paxos_on_commit(void *context, struct message *message, struct worker *worker)
+{
+	paxos_handle(context, message, PAXOS_COMMIT, worker);
+}
+
+void
+paxos_handle_register(struct paxos *paxos)
+{
+	struct messaging *messaging = paxos->options.messaging;
+
+	messaging_handle(
+	    messaging, VERB_PAXOS_PREPARE_REQ, CLUSTER_STAGE_MUTATION, paxos_on_prepare, paxos);
+	messaging_handle(
+	    messaging, VERB_PAXOS_PROPOSE_REQ, CLUSTER_STAGE_MUTATION, paxos_on_propose, paxos);
+	messaging_handle(
+	    messaging, VERB_PAXOS_COMMIT_REQ, CLUSTER_STAGE_MUTATION, paxos_on_commit, paxos);
+}
