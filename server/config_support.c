@@ -126,10 +126,6 @@ config_check_support(const struct config *config, struct error *err)
 		    err, "transparent_data_encryption_options.enabled", "true", "false");
 	if (config->cdc_enabled)
 		return config_refuse(err, "cdc_enabled", "true", "false");
-	if (config->commitlog_compression__class_name != NULL &&
-	    *config->commitlog_compression__class_name != '\0')
-		return config_refuse(err, "commitlog_compression",
-		    config->commitlog_compression__class_name, "left out");
 	if (config->server_encryption_options__legacy_ssl_storage_port_enabled)
 		return config_refuse(err,
 		    "server_encryption_options.legacy_ssl_storage_port_enabled", "true", "false");

@@ -17,7 +17,8 @@
 #include "server/ranks.h"
 
 enum {
-	LOOP_REQUEST_ARENA = 16 << 10, /* a read of one row takes 7 KiB, the largest piece of it 2 */
+	LOOP_REQUEST_ARENA =
+	    16 << 10, /* a read of one row takes 7 KiB, the largest piece of it 2 */
 	LOOP_REQUEST_POOL_MAX = 2048,
 	LOOP_RESPONSE_KEEP = 64 << 10, /* a pooled request keeps at most this much */
 	LOOP_TICK_US = 2000, /* how often what waits for room is looked at */

@@ -55,7 +55,7 @@ node_keys_to_save(int32_t count)
 static void
 node_store_options(const struct config *config, struct store_options *options)
 {
-	const char *sync = config->commitlog_sync;
+	const char *sync = config->commitlog_sync, *level;
 
 	store_options_defaults(options);
 	options->data_directories = (const char *const *)config->data_file_directories.items;
@@ -71,6 +71,9 @@ node_store_options(const struct config *config, struct store_options *options)
 	    (uint32_t)config->periodic_commitlog_sync_lag_block;
 	options->commitlog_segment_bytes = (uint64_t)config->commitlog_segment_size;
 	options->commitlog_total_bytes = (uint64_t)config->commitlog_total_space;
+	options->commitlog_compressor = config->commitlog_compression__class_name;
+	level = config_extra(config, "commitlog_compression.parameters.compression_level");
+	options->commitlog_compression_level = level == NULL ? 0 : (int32_t)strtol(level, NULL, 10);
 	options->max_mutation_bytes = (uint64_t)config->max_mutation_size;
 	options->archive_command = config->archive_command;
 	options->restore_command = config->restore_command;

@@ -16,6 +16,9 @@ enum { COMMITLOG_RECYCLED_MAX = 4 };
  * a sync takes, since writes that arrive meanwhile have to wait for the next one anyway. */
 enum { COMMITLOG_GROUP_WAIT_US_MIN = 100 };
 
+/* While a compressed segment finds no space. */
+enum { COMMITLOG_SPACE_RETRY_MS = 100 };
+
 void
 commitlog_wake(struct commitlog *log)
 {
@@ -96,7 +99,8 @@ commitlog_make_segment(struct commitlog *log, struct segment **out, struct error
 	else
 		rc = segment_create(log->env, log->directory, id,
 		    (uint32_t)log->options.commitlog_segment_bytes, slots,
-		    log->options.commitlog_sync == COMMITLOG_SYNC_PERIODIC, out, err);
+		    log->options.commitlog_sync == COMMITLOG_SYNC_PERIODIC && log->sections == NULL,
+		    log->sections, out, err);
 	return rc;
 }
 
@@ -111,7 +115,8 @@ commitlog_activate_locked(struct commitlog *log, struct segment *segment)
 		link = &(*link)->next;
 	*link = segment;
 	segment->next = NULL;
-	log->total_bytes += segment->size;
+	segment->counted = segment->size;
+	log->total_bytes += segment->counted;
 	/* Release: whoever loads the pointer sees a segment that is ready. */
 	atomic_store_explicit(&log->active, segment, memory_order_release);
 }
@@ -175,6 +180,8 @@ commitlog_advance(struct commitlog *log, struct segment *full, struct error *err
 			log->spare = NULL;
 			segment_seal(full);
 			commitlog_activate_locked(log, segment);
+			if (log->sections != NULL)
+				atomic_store(&log->has_sealed, true);
 			lock_drop(&log->segments_lock);
 			commitlog_wake(log); /* to make the next spare */
 			commitlog_archiver_wake(log);
@@ -194,6 +201,10 @@ commitlog_add(struct commitlog *log, struct slice record, const uint32_t *table_
 
 	if (atomic_load_explicit(&log->has_failed, memory_order_relaxed))
 		return commitlog_refuse(log, err);
+	if (atomic_load_explicit(&log->lacks_space, memory_order_relaxed))
+		return error_set(err, ERROR_NO_SPACE,
+		    "no space for the commit log in %s: free some and writes go on",
+		    log->directory);
 	if (record.size > log->options.max_mutation_bytes)
 		return error_set(err, ERROR_INVALID,
 		    "Rejected an oversized mutation (%zu/%" PRIu64 ")", record.size,
@@ -261,6 +272,16 @@ commitlog_current(struct commitlog *log)
 	return (struct commitlog_position){(int64_t)segment->id, (int32_t)segment_claimed(segment)};
 }
 
+/* A compressed segment is full and whole on disk: it takes less than it might have. */
+static void
+commitlog_count_compressed(struct commitlog *log, struct segment *segment)
+{
+	lock_take(&log->segments_lock);
+	log->total_bytes -= segment->counted - segment->file_end;
+	segment->counted = segment->file_end;
+	lock_drop(&log->segments_lock);
+}
+
 /* Sync all that was added before the call. sync_lock held. */
 static int
 commitlog_sync_locked(struct commitlog *log, struct error *err)
@@ -286,14 +307,23 @@ commitlog_sync_locked(struct commitlog *log, struct error *err)
 	op_order_barrier(log->order);
 	for (; segment != NULL; segment = segment->next) {
 		rc = segment_sync(segment, err);
+		if (rc == 0 && segment->sections != NULL && segment->memory == NULL)
+			commitlog_count_compressed(log, segment);
 		if (rc != 0 || segment == last)
 			break;
 	}
 	atomic_store(&log->sync_began_ns, 0);
 	log->last_sync_us = (env_monotonic_ns(log->env) - began) / 1000;
 	histogram_add(&log->sync_us, log->last_sync_us);
-	if (rc != 0)
+	if (rc != 0 && err->code == ERROR_NO_SPACE && log->sections != NULL) {
+		if (!atomic_exchange(&log->lacks_space, true))
+			log_error(
+			    "commit log: %s. Writes are refused until there is space", err->text);
+	} else if (rc != 0) {
 		commitlog_fail(log, err);
+	} else if (atomic_exchange(&log->lacks_space, false)) {
+		log_info("commit log: there is space again, writes are accepted");
+	}
 	return rc;
 }
 
@@ -372,7 +402,7 @@ commitlog_collect(struct commitlog *log)
 			continue;
 		}
 		*link = each->next;
-		log->total_bytes -= each->size;
+		log->total_bytes -= each->counted;
 		each->next = clean;
 		clean = each;
 	}
@@ -387,7 +417,8 @@ commitlog_collect(struct commitlog *log)
 		if (log->archiver.command == NULL)
 			segment_empty(each);
 		lock_take(&log->segments_lock);
-		if (log->archiver.command == NULL && log->recycled_count < COMMITLOG_RECYCLED_MAX &&
+		if (log->archiver.command == NULL && log->sections == NULL &&
+		    log->recycled_count < COMMITLOG_RECYCLED_MAX &&
 		    each->size == log->options.commitlog_segment_bytes) {
 			each->next = log->recycled;
 			log->recycled = each;
@@ -525,16 +556,21 @@ commitlog_thread(void *argument)
 	while (go_on) {
 		bool has_waiters = atomic_load(&log->waiters) != NULL;
 		uint64_t now = env_monotonic_ns(log->env);
+		bool lacks_space = atomic_load(&log->lacks_space);
 		struct error err;
 
-		if (!has_waiters && now < next_sync)
+		if (lacks_space)
+			go_on = commitlog_sleep(log, COMMITLOG_SPACE_RETRY_MS);
+		else if (!has_waiters && now < next_sync)
 			go_on = commitlog_sleep(log, (next_sync - now) / 1000000 + 1);
 		has_waiters = atomic_load(&log->waiters) != NULL;
 		if (has_waiters && log->options.commitlog_sync == COMMITLOG_SYNC_GROUP && go_on)
 			commitlog_gather(log);
 		commitlog_prepare_spare(log);
 		now = env_monotonic_ns(log->env);
-		if (has_waiters || now >= next_sync || !go_on) {
+		/* A compressed segment is in memory until it is synced: not longer than it must. */
+		if (atomic_exchange(&log->has_sealed, false) || has_waiters || lacks_space ||
+		    now >= next_sync || !go_on) {
 			if (atomic_load(&log->has_failed))
 				commitlog_answer(
 				    log, atomic_exchange(&log->waiters, NULL), &log->failure);
@@ -650,6 +686,12 @@ commitlog_open(const struct store_options *options, struct env *env, struct op_o
 	histogram_init(&log->sync_us, 90);
 	log->archiver.command = log->options.archive_command;
 
+	if (options->commitlog_compressor != NULL && *options->commitlog_compressor != '\0') {
+		log->sections = segment_sections_new(
+		    options->commitlog_compressor, options->commitlog_compression_level, err);
+		if (log->sections == NULL)
+			goto failed;
+	}
 	if (files_mkdir(env->files, log->directory, err) != 0)
 		goto failed;
 	if (commitlog_find_segments(log, err) != 0)
@@ -718,6 +760,7 @@ commitlog_close(struct commitlog *log)
 		log->recycled = each->next;
 		segment_delete(each, NULL);
 	}
+	segment_sections_free(log->sections);
 	segment_list_free(log->replay_files, log->replay_count);
 	lock_fini(&log->segments_lock);
 	lock_fini(&log->make_lock);

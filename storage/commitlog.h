@@ -21,6 +21,17 @@
  *           4 4 CRC32 of (segment id, offset, length)
  *           8 4 CRC32 of the payload
  *          12   payload: an encoded mutation
+ * With commitlog_compression the magic is "HELENUSZ", and behind the header stand sections, one for each sync of the segment:
+ *           0 4 bytes that are stored
+ *           4 4 bytes before compression, 8 4 the offset that they have in a segment that is not compressed
+ *          12 4 the compressor (enum compressor; 0: stored as they are, where compressing saves nothing)
+ *          16 4 CRC32 of (segment id, offset in the file as 8 bytes, the 16 bytes before)
+ *          20 4 CRC32 of what is stored
+ *          24   the stored bytes
+ * Then `synced` counts bytes of the file; positions are those of the segment before compression. Such a segment is in
+ * memory until it is synced, so in periodic mode the death of the process loses what was written since the last sync,
+ * as with Cassandra.
+ *
  * Space that was claimed but never written (the process died in between) is skipped: the reader
  * looks for the next header whose checksum knows its own segment and offset.
  *

@@ -85,6 +85,11 @@ struct commitlog {
 	size_t replay_count;
 
 	struct commitlog_archiver archiver;
+	struct segment_sections
+	    *sections; /* owned; NULL: segments are not compressed. Used under sync_lock */
+	/* A section found no space: nothing is lost, it is in memory; writes are refused until a sync finds some. */
+	atomic_bool lacks_space;
+	atomic_bool has_sealed; /* a compressed segment is full and not synced */
 };
 
 /* Delete what is clean and archived; on the sync thread soon. */

@@ -14,6 +14,7 @@
 #define SEGMENT_ARCHIVED_SUFFIX ".archived"
 
 static const uint8_t segment_magic[8] = {'H', 'E', 'L', 'E', 'N', 'U', 'S', '1'};
+static const uint8_t segment_compressed_magic[8] = {'H', 'E', 'L', 'E', 'N', 'U', 'S', 'Z'};
 
 enum {
 	SEGMENT_AT_ID = 8,
@@ -38,9 +39,10 @@ segment_put_synced(uint8_t *memory, uint64_t synced)
 }
 
 static void
-segment_put_header(uint8_t *memory, uint64_t id, uint32_t size)
+segment_put_header(uint8_t *memory, uint64_t id, uint32_t size, bool is_compressed)
 {
-	memcpy(memory, segment_magic, sizeof(segment_magic));
+	memcpy(memory, is_compressed ? segment_compressed_magic : segment_magic,
+	    sizeof(segment_magic));
 	store_u64(memory + SEGMENT_AT_ID, id);
 	store_u32(memory + SEGMENT_AT_SIZE, size);
 	store_u32(memory + SEGMENT_AT_CRC, crc32_update(0, memory, SEGMENT_AT_CRC));
@@ -87,6 +89,7 @@ segment_reset(struct segment *segment, uint64_t id, uint32_t slot_count)
 	atomic_store(&segment->claimed, SEGMENT_HEADER_SIZE);
 	atomic_store(&segment->end, 0);
 	segment->synced = SEGMENT_HEADER_SIZE;
+	segment->file_end = SEGMENT_HEADER_SIZE;
 	segment->sync_target = SEGMENT_HEADER_SIZE;
 }
 
@@ -107,7 +110,8 @@ segment_memory_new(uint32_t size, struct error *err)
 
 int
 segment_create(struct env *env, const char *directory, uint64_t id, uint32_t size,
-    uint32_t slot_count, bool wants_map, struct segment **out, struct error *err)
+    uint32_t slot_count, bool wants_map, struct segment_sections *sections, struct segment **out,
+    struct error *err)
 {
 	char *temporary = segment_path(directory, id, SEGMENT_TEMPORARY_SUFFIX);
 	struct segment *segment = xzalloc(sizeof(*segment));
@@ -116,16 +120,17 @@ segment_create(struct env *env, const char *directory, uint64_t id, uint32_t siz
 
 	segment->env = env;
 	segment->size = size;
+	segment->sections = sections;
 	segment->path = segment_path(directory, id, SEGMENT_SUFFIX);
 	segment_reset(segment, id, slot_count);
 	if (files_open(env->files, temporary, FILE_CREATE | FILE_READ | FILE_WRITE, &segment->file,
 		err) != 0)
 		goto done;
 	/* Preallocated, so that a full disk is an error here and not a fault on a mapped page. */
-	if (file_truncate(segment->file, size, err) != 0 ||
+	if ((sections == NULL && file_truncate(segment->file, size, err) != 0) ||
 	    file_reserve(segment->file, size, err) != 0)
 		goto done;
-	segment_put_header(header, id, size);
+	segment_put_header(header, id, size, sections != NULL);
 	if (file_pwrite(segment->file, header, sizeof(header), 0, err) != 0)
 		goto done;
 	if (file_sync(segment->file, err) != 0)
@@ -211,7 +216,7 @@ segment_recycle(struct segment *old, const char *directory, uint64_t id, uint32_
 		memset(old->memory, 0, SEGMENT_HEADER_SIZE);
 		store_u32(old->memory + SEGMENT_AT_EMPTIED, segment_mark_of(old->id));
 	}
-	segment_put_header(old->memory, id, old->size);
+	segment_put_header(old->memory, id, old->size, false);
 	if (!old->is_mapped &&
 	    file_pwrite(old->file, old->memory, SEGMENT_HEADER_SIZE, 0, err) != 0)
 		goto failed;
@@ -384,8 +389,12 @@ segment_seal(struct segment *segment)
 static void
 segment_drop_memory(struct segment *segment)
 {
-	if (segment->is_mapped || segment->synced != atomic_load(&segment->end))
+	if (segment->is_mapped || segment->memory == NULL ||
+	    segment->synced != atomic_load(&segment->end))
 		return;
+	/* What was reserved for it and is not needed goes back. */
+	if (segment->sections != NULL)
+		(void)file_truncate(segment->file, segment->file_end, NULL);
 	free(segment->memory);
 	segment->memory = NULL;
 }
@@ -394,20 +403,27 @@ int
 segment_sync(struct segment *segment, struct error *err)
 {
 	uint32_t target = segment->sync_target;
+	uint64_t file_end = segment->file_end;
 
 	if (target <= segment->synced) {
 		segment_drop_memory(segment);
 		return 0;
 	}
-	if (!segment->is_mapped &&
+	if (segment->sections != NULL) {
+		if (segment_sections_write(segment, target, err) != 0)
+			return -1;
+	} else if (!segment->is_mapped &&
 	    file_pwrite(segment->file, segment->memory + segment->synced, target - segment->synced,
-		segment->synced, err) != 0)
+		segment->synced, err) != 0) {
 		return -1;
-	if (file_sync(segment->file, err) != 0)
+	}
+	if (file_sync(segment->file, err) != 0) {
+		segment->file_end = file_end; /* the next sync writes these bytes again */
 		return -1;
+	}
 	segment->synced = target;
 	/* Only a hint for replay, so it may travel with the next sync. */
-	segment_put_synced(segment->memory, target);
+	segment_put_synced(segment->memory, segment->sections != NULL ? segment->file_end : target);
 	if (segment->is_mapped)
 		return 0;
 	if (file_pwrite(segment->file, segment->memory, SEGMENT_HEADER_SIZE, 0, err) != 0)
@@ -613,11 +629,11 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
     commitlog_replay_fn each, void *context, struct segment_replay_totals *totals,
     struct error *err)
 {
-	struct buffer bytes_read;
+	struct buffer bytes_read, expanded;
 	struct slice content;
 	const uint8_t *bytes;
 	uint64_t synced;
-	bool is_sound, is_emptied;
+	bool is_sound, is_emptied, is_compressed;
 	int rc = 0;
 
 	if (file->is_foreign)
@@ -630,6 +646,7 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 	if (is_emptied)
 		return 0;
 	buffer_init(&bytes_read);
+	buffer_init(&expanded);
 	rc = files_read_all(env->files, file->path, UINT32_MAX, &bytes_read, err);
 	if (rc != 0)
 		goto done;
@@ -644,7 +661,9 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 			    file->path, content.size);
 		goto done;
 	}
-	is_sound = memcmp(bytes, segment_magic, sizeof(segment_magic)) == 0 &&
+	is_compressed =
+	    memcmp(bytes, segment_compressed_magic, sizeof(segment_compressed_magic)) == 0;
+	is_sound = (is_compressed || memcmp(bytes, segment_magic, sizeof(segment_magic)) == 0) &&
 	    load_u32(bytes + SEGMENT_AT_CRC) == crc32_update(0, bytes, SEGMENT_AT_CRC);
 	if (!is_sound) {
 		if (!ignore_damage) {
@@ -679,9 +698,17 @@ segment_replay(struct env *env, const struct segment_file *file, bool ignore_dam
 	}
 	if (synced > content.size)
 		synced = content.size;
+	if (is_compressed) {
+		rc = segment_sections_expand(
+		    file, content, &synced, ignore_damage, &expanded, totals, err);
+		if (rc != 0)
+			goto done;
+		content = buffer_slice(&expanded);
+	}
 	rc = segment_replay_records(
 	    file, content, synced, ignore_damage, each, context, totals, err);
 done:
 	buffer_fini(&bytes_read);
+	buffer_fini(&expanded);
 	return rc;
 }

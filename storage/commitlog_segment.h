@@ -44,6 +44,10 @@ struct segment {
 	atomic_uint populated; /* pages below are mapped in already */
 	uint32_t synced; /* durable below; the log's sync lock */
 	uint32_t sync_target;
+	struct segment_sections *sections; /* borrowed of the log; NULL: not compressed */
+	uint64_t
+	    file_end; /* of a compressed segment: where the next section goes; the log's sync lock */
+	uint64_t counted; /* bytes of it in the log's total; guarded by segments_lock */
 	bool is_archived; /* guarded by the log's segments_lock */
 };
 
@@ -69,12 +73,30 @@ segment_record_size(size_t payload)
 	    ~(size_t)(SEGMENT_ALIGNMENT - 1));
 }
 
+/* How segments are compressed: working memory that one sync at a time uses (commitlog_sections.c). */
+struct segment_sections;
+/* By class name, level for zstd (0: its default). NULL with ERROR_CONFIG: there is no such compressor. */
+struct segment_sections *
+segment_sections_new(const char *class_name, int32_t level, struct error *err);
+void segment_sections_free(struct segment_sections *sections); /* accepts NULL */
+/* Append [segment->synced, target) as a section; not durable yet. */
+int segment_sections_write(struct segment *segment, uint32_t target, struct error *err);
+/*
+ * Put the sections of a compressed file together as the segment was before; `out` gets the header first. Sections behind
+ * `*synced` (an offset of the file) that are not sound are a torn tail, before it ERROR_CORRUPT unless ignore_damage. *synced becomes
+ * an offset of `out`.
+ */
+int segment_sections_expand(const struct segment_file *file, struct slice content, uint64_t *synced,
+    bool ignore_damage, struct buffer *out, struct segment_replay_totals *totals,
+    struct error *err);
+
 /*
  * Make the file (temporary name, preallocated, header, fsync, rename, fsync of the directory). Mapped, what is
  * written survives the process at once; else a sync writes it, which is cheaper where all wait for it anyway.
  */
 int segment_create(struct env *env, const char *directory, uint64_t id, uint32_t size,
-    uint32_t slot_count, bool wants_map, struct segment **out, struct error *err);
+    uint32_t slot_count, bool wants_map, struct segment_sections *sections, struct segment **out,
+    struct error *err);
 /* Say in the header that nothing in it counts any more; it is kept for segment_recycle(). */
 void segment_empty(struct segment *segment);
 /* Give an emptied segment a new id and name; takes `old` over, also on failure. */

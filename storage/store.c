@@ -893,6 +893,7 @@ store_open(const struct store_options *options, struct env *env,
 	store_failures_init(store);
 	store->options.commitlog_directory = store_strdup(options->commitlog_directory);
 	store->options.saved_caches_directory = store_strdup(options->saved_caches_directory);
+	store->options.commitlog_compressor = store_strdup(options->commitlog_compressor);
 	store->options.archive_command = store_strdup(options->archive_command);
 	store->options.restore_command = store_strdup(options->restore_command);
 	store->options.restore_directories = store_strdup(options->restore_directories);
@@ -1008,6 +1009,7 @@ store_close(struct store *store)
 	free((char **)store->options.data_directories);
 	free((char *)store->options.commitlog_directory);
 	free((char *)store->options.saved_caches_directory);
+	free((char *)store->options.commitlog_compressor);
 	free((char *)store->options.archive_command);
 	free((char *)store->options.restore_command);
 	free((char *)store->options.restore_directories);

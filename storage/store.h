@@ -58,6 +58,8 @@ struct store_options {
 	uint32_t periodic_commitlog_sync_lag_block_ms;
 	uint64_t commitlog_segment_bytes;
 	uint64_t commitlog_total_bytes;
+	const char *commitlog_compressor; /* class name; NULL: segments are not compressed */
+	int32_t commitlog_compression_level; /* zstd; 0: its default */
 	uint64_t max_mutation_bytes;
 	/* commitlog_archiving.properties; NULL: none. %path, %name; %from, %to; separated by commas. */
 	const char *archive_command, *restore_command, *restore_directories;

@@ -19,13 +19,13 @@ static const char *const nodetool_absent[] = {"abortbootstrap", "bootstrap", "ch
     "invalidatecredentialscache", "invalidatejmxpermissionscache",
     "invalidatenetworkpermissionscache", "invalidatepermissionscache", "invalidaterolescache",
     "listpendinghints", "move", "pausehandoff", "rangekeysample", "rebuild", "rebuild_index",
-    "recompress_sstables", "reloadlocalschema", "reloadtriggers",
-    "relocatesstables", "removenode", "repair", "repair_admin", "replaybatchlog",
-    "resetfullquerylog", "resetlocalschema", "resumehandoff", "scrub", "setauthcacheconfig",
-    "setbatchlogreplaythrottle", "setcolumnindexsize", "setcompactionthreshold",
-    "setconcurrentviewbuilders", "setdefaultrf", "sethintedhandoffthrottlekb",
-    "setinterdcstreamthroughput", "setmaxhintwindow", "setsnapshotthrottle", "setstreamthroughput",
-    "truncatehints", "upgradesstables", "verify", "viewbuildstatus", NULL};
+    "recompress_sstables", "reloadlocalschema", "reloadtriggers", "relocatesstables", "removenode",
+    "repair", "repair_admin", "replaybatchlog", "resetfullquerylog", "resetlocalschema",
+    "resumehandoff", "scrub", "setauthcacheconfig", "setbatchlogreplaythrottle",
+    "setcolumnindexsize", "setcompactionthreshold", "setconcurrentviewbuilders", "setdefaultrf",
+    "sethintedhandoffthrottlekb", "setinterdcstreamthroughput", "setmaxhintwindow",
+    "setsnapshotthrottle", "setstreamthroughput", "truncatehints", "upgradesstables", "verify",
+    "viewbuildstatus", NULL};
 
 static const char nodetool_globals[] =
     "[(-h <host> | --host <host>)] [(-p <port> | --port <port>)]\n"

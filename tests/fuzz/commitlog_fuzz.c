@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replay of a commit log segment. The first byte chooses what the rest is: a whole file; what follows a sound
- * header (the second byte says how much of it was synced); or payloads that are put into sound records, with
- * one byte of the file changed.
+ * header (the second byte says how much of it was synced); payloads that are put into sound records, with
+ * one byte of the file changed; or sections of a compressed segment, stored bytes of whatever compressor.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -32,9 +32,9 @@ fuzz_record(
 }
 
 static void
-fuzz_put_header(struct buffer *file, uint64_t synced)
+fuzz_put_header(struct buffer *file, uint64_t synced, char version)
 {
-	uint8_t header[SEGMENT_HEADER_SIZE] = {'H', 'E', 'L', 'E', 'N', 'U', 'S', '1'};
+	uint8_t header[SEGMENT_HEADER_SIZE] = {'H', 'E', 'L', 'E', 'N', 'U', 'S', (uint8_t)version};
 
 	store_u64(header + 8, FUZZ_ID);
 	store_u32(header + 16, FUZZ_FILE_MAX);
@@ -60,10 +60,38 @@ fuzz_put_record(struct buffer *file, struct slice payload)
 		buffer_put_u8(file, 0);
 }
 
+/* u8 kind, u16 size before, u8 size stored, bytes; the offsets and checksums are right. */
+static void
+fuzz_put_sections(struct reader *input, struct buffer *file)
+{
+	uint32_t at = SEGMENT_HEADER_SIZE;
+
+	while (reader_left(input) > 4 && file->size < FUZZ_FILE_MAX) {
+		uint32_t kind = reader_u8(input), size = reader_u16(input);
+		struct slice stored = reader_bytes(input, reader_u8(input));
+		uint8_t place[16], header[16];
+
+		if (input->is_failed)
+			return;
+		store_u32(header, (uint32_t)stored.size);
+		store_u32(header + 4, size);
+		store_u32(header + 8, at);
+		store_u32(header + 12, kind);
+		store_u64(place, FUZZ_ID);
+		store_u64(place + 8, file->size);
+		buffer_put(file, header, sizeof(header));
+		buffer_put_u32(file,
+		    crc32_update(crc32_update(0, place, sizeof(place)), header, sizeof(header)));
+		buffer_put_u32(file, crc32_update(0, stored.data, stored.size));
+		buffer_put_slice(file, stored);
+		at += size;
+	}
+}
+
 static void
 fuzz_make_file(struct reader *input, struct buffer *file)
 {
-	uint8_t kind = reader_u8(input) % 3;
+	uint8_t kind = reader_u8(input) % 4;
 	uint16_t synced, damage;
 
 	if (kind == 0) {
@@ -71,9 +99,13 @@ fuzz_make_file(struct reader *input, struct buffer *file)
 		return;
 	}
 	synced = reader_u16(input);
-	fuzz_put_header(file, synced);
+	fuzz_put_header(file, synced, kind == 3 ? 'Z' : '1');
 	if (kind == 1) {
 		buffer_put_slice(file, reader_bytes(input, reader_left(input)));
+		return;
+	}
+	if (kind == 3) {
+		fuzz_put_sections(input, file);
 		return;
 	}
 	damage = reader_u16(input);

@@ -126,3 +126,33 @@ def test_wrong_properties_are_named(archived, properties, text):
         server.start()
     assert server.wait() != 0
     assert text in server.log()
+
+
+@pytest.mark.parametrize("compressor", ["LZ4Compressor", "ZstdCompressor"])
+def test_compressed_segments_are_replayed_archived_and_restored(archived, tmp_path, compressor):
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    server = archived("node", archive_command=f"/bin/cp %path {archive}/%name")
+    server.options |= {"commitlog_compression__class_name": compressor, "commitlog_sync": "batch"}
+    server.start()
+    session = server.connect()
+    schema(session)
+    write(session, 0, 600)
+    server.kill()
+    server.start()
+    assert keys(server.connect()) == set(range(600))
+    write(server.connect(), 600, 1200)
+    server.wait_until(lambda: len(list(archive.iterdir())) >= 3, "archiving")
+    assert server.stop() == 0
+    # 600 rows of 2000 equal bytes: uncompressed they would fill five segments of 256 KiB.
+    assert sum(each.stat().st_size for each in archive.iterdir()) < 800_000
+    other = archived("other", restore_command="/bin/cp -f %from %to", restore_directories=archive).start()
+    assert keys(other.connect()) == set(range(1200))
+
+
+def test_an_unknown_compressor_is_refused(new_server):
+    server = new_server(commitlog_compression__class_name="BrotliCompressor")
+    with pytest.raises(AssertionError):
+        server.start()
+    assert server.wait() == 2
+    assert "there is no 'BrotliCompressor': LZ4Compressor, SnappyCompressor" in server.log()

@@ -461,6 +461,7 @@ sim_run_seed(struct sim *sim, uint64_t seed)
 	sim->options.commitlog_directory = "/node/commitlog";
 	sim->options.commitlog_sync = seed % 3 == 0 ? COMMITLOG_SYNC_GROUP : COMMITLOG_SYNC_BATCH;
 	sim->options.commitlog_sync_group_window_ms = 1;
+	sim->options.commitlog_compressor = seed / (2 * TROUBLES) % 2 == 1 ? "LZ4Compressor" : NULL;
 	sim->options.commitlog_segment_bytes = 32 << 10;
 	sim->options.max_mutation_bytes = 16 << 10;
 	sim->options.memtable_bytes = UINT64_C(64) << 20;

@@ -499,6 +499,144 @@ START_TEST(test_after_a_failed_sync_the_log_takes_nothing_unless_it_ignores_that
 }
 END_TEST
 
+static const char *const compressors[] = {
+    "LZ4Compressor", "SnappyCompressor", "DeflateCompressor", "ZstdCompressor"};
+
+static void
+compressed_fixture_init(struct fixture *fixture, const char *compressor)
+{
+	fixture_init(fixture, COMMITLOG_SYNC_PERIODIC);
+	commitlog_close(fixture->log);
+	fixture->options.commitlog_compressor = compressor;
+	fixture_open(fixture);
+}
+
+START_TEST(test_compressed_segments_are_replayed_and_take_less)
+{
+	struct fixture fixture, copy;
+	struct commitlog_position position, last = {0, 0};
+	struct seen *seen = xzalloc(sizeof(*seen));
+	struct commitlog_stats stats;
+	struct error err;
+
+	compressed_fixture_init(&fixture, compressors[_i]);
+	for (uint64_t i = 0; i < 2000; i++) {
+		ck_assert_int_eq(
+		    fixture_add(&fixture, i, 8 + i % 300, (uint32_t)(i % 5), &position, &err), 0);
+		ck_assert_int_gt(commitlog_position_compare(position, last), 0);
+		last = position;
+		if (i % 37 == 0)
+			ck_assert_int_eq(commitlog_sync(fixture.log, &err), 0);
+	}
+	ck_assert_int_eq(commitlog_sync(fixture.log, &err), 0);
+	commitlog_stats(fixture.log, &stats);
+	/* Full ones count what they take, the active one what it may take. */
+	ck_assert_uint_lt(stats.total_bytes, (stats.segments / 2 + 1) * (64 << 10));
+	fixture_copy_as_killed(&fixture, &copy);
+	ck_assert_msg(commitlog_replay(copy.log, seen_record, seen, &err) == 0, "%s", err.text);
+	ck_assert_uint_eq(seen->count, 2000);
+	ck_assert_int_eq(commitlog_replayed(copy.log, &err), 0);
+	fixture_drop_copy(&copy);
+	/* A node that does not compress any more reads them as well. */
+	fixture.options.commitlog_compressor = NULL;
+	memset(seen, 0, sizeof(*seen));
+	fixture_copy_as_killed(&fixture, &copy);
+	ck_assert_int_eq(commitlog_replay(copy.log, seen_record, seen, &err), 0);
+	ck_assert_uint_eq(seen->count, 2000);
+	fixture_drop_copy(&copy);
+	fixture_fini(&fixture);
+	free(seen);
+}
+END_TEST
+
+/* The one with sections in it. */
+static void
+compressed_file_path(struct fixture *fixture, char *path, size_t size)
+{
+	struct file_list list;
+	bool is_found = false;
+	struct error err;
+
+	ck_assert_int_eq(files_list(fixture->env->files, fixture->directory, &list, &err), 0);
+	for (size_t i = 0; i < list.count && !is_found; i++) {
+		struct file_stat stat;
+
+		snprintf(path, size, "%s/%s", fixture->directory, list.entries[i].name);
+		ck_assert_int_eq(files_stat(fixture->env->files, path, &stat, &err), 0);
+		is_found = stat.size > 40 && stat.size < 32 << 10;
+	}
+	ck_assert(is_found);
+	file_list_fini(&list);
+}
+
+/* _i 0: in what was durable, 1: in what may have been torn. */
+START_TEST(test_a_damaged_section_is_refused_or_a_torn_tail)
+{
+	struct fixture fixture, copy;
+	struct commitlog_position position;
+	struct seen *seen = xzalloc(sizeof(*seen));
+	struct error err;
+	char path[128];
+
+	compressed_fixture_init(&fixture, "LZ4Compressor");
+	for (uint64_t i = 0; i < 30; i++) {
+		ck_assert_int_eq(fixture_add(&fixture, i, 100, 0, &position, &err), 0);
+		if (i % 10 == 9)
+			ck_assert_int_eq(commitlog_sync(fixture.log, &err), 0);
+	}
+	compressed_file_path(&fixture, path, sizeof(path));
+	if (_i == 1)
+		damage(path, 30); /* what was durable is not known then */
+	damage(path, 40 + 24 + 5); /* in the first section */
+	fixture_copy_as_killed(&fixture, &copy);
+	if (_i == 0) {
+		ck_assert_int_eq(commitlog_replay(copy.log, seen_record, seen, &err), -1);
+		ck_assert_int_eq(err.code, ERROR_CORRUPT);
+		ck_assert_ptr_nonnull(strstr(err.text, "section at offset 40 "));
+		copy.options.commitlog_ignore_replay_errors = true;
+		fixture_drop_copy(&copy);
+		fixture.options.commitlog_ignore_replay_errors = true;
+		fixture_copy_as_killed(&fixture, &copy);
+	}
+	ck_assert_msg(commitlog_replay(copy.log, seen_record, seen, &err) == 0, "%s", err.text);
+	ck_assert_uint_eq(seen->count, 0);
+	fixture_drop_copy(&copy);
+	fixture_fini(&fixture);
+	free(seen);
+}
+END_TEST
+
+START_TEST(test_a_sync_of_a_compressed_segment_that_failed_is_done_again)
+{
+	struct env_sim *sim = env_sim_new(7);
+	struct fixture fixture = {.env = env_sim_env(sim)};
+	struct seen *seen = xzalloc(sizeof(*seen));
+	struct commitlog_position position;
+	struct error err;
+
+	op_order_init(&fixture.order, 45);
+	store_options_defaults(&fixture.options);
+	fixture.options.commitlog_directory = "/log";
+	fixture.options.commitlog_segment_bytes = 64 << 10;
+	fixture.options.commitlog_ignores_failures = true;
+	fixture.options.commitlog_compressor = "LZ4Compressor";
+	fixture_open(&fixture);
+	ck_assert_int_eq(fixture_add(&fixture, 1, 100, 0, &position, &err), 0);
+	env_sim_fail(sim, ENV_SIM_SYNC, "CommitLog", 0, 1, 5);
+	ck_assert_int_eq(commitlog_sync(fixture.log, &err), -1);
+	ck_assert_int_eq(fixture_add(&fixture, 2, 100, 0, &position, &err), 0);
+	ck_assert_int_eq(commitlog_sync(fixture.log, &err), 0);
+	commitlog_close(fixture.log);
+	fixture_open(&fixture);
+	ck_assert_msg(commitlog_replay(fixture.log, seen_record, seen, &err) == 0, "%s", err.text);
+	ck_assert(seen->numbers[1] && seen->numbers[2]);
+	commitlog_close(fixture.log);
+	op_order_fini(&fixture.order);
+	env_free(fixture.env);
+	free(seen);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -522,6 +660,9 @@ main(void)
 	tcase_add_test(tcase, test_slots_beyond_a_segments_capacity_open_a_new_one);
 	tcase_add_loop_test(
 	    tcase, test_after_a_failed_sync_the_log_takes_nothing_unless_it_ignores_that, 0, 2);
+	tcase_add_loop_test(tcase, test_compressed_segments_are_replayed_and_take_less, 0, 4);
+	tcase_add_loop_test(tcase, test_a_damaged_section_is_refused_or_a_torn_tail, 0, 2);
+	tcase_add_test(tcase, test_a_sync_of_a_compressed_segment_that_failed_is_done_again);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
