@@ -10,6 +10,8 @@ from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
 from ring import wait_until
 
+pytestmark = pytest.mark.long
+
 WRITE_LEVELS = (CL.ANY, CL.ONE, CL.TWO, CL.THREE, CL.QUORUM, CL.ALL, CL.LOCAL_ONE, CL.LOCAL_QUORUM, CL.EACH_QUORUM)
 READ_LEVELS = tuple(level for level in WRITE_LEVELS if level != CL.ANY)
 
