@@ -52,6 +52,12 @@ struct paxos_run {
 	struct replica_plan plan; /* of the participants */
 	struct paxos_participant *participants;
 	struct uuid ballot;
+	/*
+	 * A value of the caller's that some accepted, and no majority: it may yet come true by another's hand. Kept over
+	 * attempts, until a round tells.
+	 */
+	struct message_payload *unsettled; /* its mutation; NULL: none */
+	struct uuid unsettled_ballot;
 	bool is_own; /* what is proposed is the caller's */
 	bool is_empty; /* ... and changes nothing */
 	struct message_payload *value; /* a paxos_commit; NULL: none yet */
@@ -113,6 +119,7 @@ paxos_run_unref(struct paxos_run *run)
 	if (atomic_fetch_sub_explicit(&run->references, 1, memory_order_acq_rel) != 1)
 		return;
 	paxos_attempt_clear(run);
+	message_payload_unref(run->unsettled);
 	arena_fini(&run->arena);
 	lock_fini(&run->lock);
 	free(run);
@@ -436,6 +443,10 @@ paxos_retry(struct paxos_run *run)
 	uint64_t pause_ms = 1 + env_random_u64(options->cluster->env) % PAXOS_BACKOFF_MAX_MS;
 
 	atomic_fetch_add_explicit(&run->paxos->contentions, 1, memory_order_relaxed);
+	if (paxos_now(run) >= run->deadline_ns && run->unsettled != NULL) {
+		paxos_fail_unknown(run, 1);
+		return;
+	}
 	if (paxos_now(run) >= run->deadline_ns) {
 		paxos_fail_timeout(run, run->request->serial, "CAS", 0, run->plan.block_for);
 		return;
@@ -559,13 +570,22 @@ paxos_proposed(struct paxos_run *run)
 		return;
 	}
 	/* All refused, or it does not matter: again. But what some took, or may have taken, may yet come true. */
-	if (!run->is_own || run->is_empty || run->refused == (int32_t)run->plan.count)
+	if (!run->is_own || run->is_empty || run->refused == (int32_t)run->plan.count) {
 		paxos_retry(run);
-	else if (run->agreed > 0)
+	} else if (paxos_now(run) < run->deadline_ns) {
+		/* Left behind twice it counts from the first time. */
+		if (run->unsettled == NULL) {
+			run->unsettled = run->mutation;
+			run->mutation = NULL;
+			run->unsettled_ballot = run->ballot;
+		}
+		paxos_retry(run);
+	} else if (run->agreed > 0) {
 		paxos_fail_unknown(run, run->agreed);
-	else
+	} else {
 		paxos_fail_timeout(
 		    run, run->request->serial, "CAS", run->agreed, run->plan.block_for);
+	}
 }
 
 void
@@ -607,12 +627,56 @@ paxos_ready(struct paxos_run *run)
 	run->request->on_ready(run->request, &run->ballot);
 }
 
+static bool
+paxos_is_unsettled(const struct paxos_run *run, const struct paxos_value *value)
+{
+	return run->unsettled != NULL && value->message != NULL &&
+	    slice_equal(value->mutation, slice_of(run->unsettled->data, run->unsettled->size));
+}
+
+/*
+ * What became of the value that we left behind? A majority has promised, so nobody can accept it at its old ballot any
+ * more; had a majority done so before, one of these would know of it, or of a commit by who finished it. True: the
+ * request goes on from here by itself.
+ */
+static bool
+paxos_settle(struct paxos_run *run)
+{
+	struct paxos_value *committed = &run->committed;
+
+	if (run->unsettled == NULL)
+		return false;
+	if (paxos_is_unsettled(run, committed)) {
+		/* Another finished it: to as many as our caller wants. */
+		run->is_own = true;
+		run->is_empty = false;
+		run->value = paxos_payload(run, &committed->ballot, committed->mutation);
+		run->mutation = run->unsettled;
+		run->unsettled = NULL;
+		if (run->value == NULL)
+			paxos_fail_memory(run);
+		else
+			paxos_commit(run);
+		return true;
+	}
+	if (paxos_ballot_compare(&committed->ballot, &run->unsettled_ballot) > 0) {
+		/* A younger one: whether ours came before it nobody knows. */
+		paxos_fail_unknown(run, 1);
+		return true;
+	}
+	if (!paxos_is_unsettled(run, &run->accepted)) {
+		message_payload_unref(run->unsettled);
+		run->unsettled = NULL;
+	}
+	return false;
+}
+
 /* What somebody accepted and nobody finished: with our ballot. */
 static void
 paxos_finish_accepted(struct paxos_run *run)
 {
 	atomic_fetch_add_explicit(&run->paxos->unfinished_commits, 1, memory_order_relaxed);
-	run->is_own = false;
+	run->is_own = paxos_is_unsettled(run, &run->accepted);
 	run->is_empty = false;
 	run->value = paxos_payload(run, &run->ballot, run->accepted.mutation);
 	run->mutation = message_payload_new(run->accepted.mutation);
@@ -667,6 +731,8 @@ paxos_prepared(struct paxos_run *run)
 		    run, run->request->serial, "CAS", run->agreed, run->plan.block_for);
 		return;
 	}
+	if (paxos_settle(run))
+		return;
 	/* An empty value that was accepted says only that nothing older can come any more. */
 	if (run->accepted.message != NULL && run->accepted.mutation.size > 0 &&
 	    paxos_ballot_compare(&run->accepted.ballot, &run->committed.ballot) > 0)
