@@ -12,6 +12,8 @@
 
 /* How long a member that starts again looks for others. */
 #define SERVICE_REJOIN_NS (10 * UINT64_C(1000000000))
+/* How long a new node waits until its schema is that of the others. */
+#define SERVICE_SCHEMA_MAX_NS (30 * UINT64_C(1000000000))
 
 static uint64_t
 service_min(uint64_t a, uint64_t b)
@@ -56,7 +58,7 @@ bootstrap_state_parse(struct slice text)
 	return BOOTSTRAP_NEEDED;
 }
 
-static void
+void
 service_set_mode(struct storage_service *service, enum storage_mode mode, const char *why)
 {
 	atomic_store(&service->mode, mode);
@@ -92,7 +94,7 @@ service_compare_tokens(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static void
+void
 service_keep_tokens(struct storage_service *service, const int64_t *tokens, uint32_t count)
 {
 	int64_t *copy = xcalloc((size_t)count + 1, sizeof(*copy));
@@ -104,7 +106,7 @@ service_keep_tokens(struct storage_service *service, const int64_t *tokens, uint
 	service->token_count = count;
 }
 
-static bool
+bool
 service_is_token_used(const struct topology *topology, int64_t token)
 {
 	uint32_t count = topology_token_count(topology);
@@ -209,13 +211,19 @@ service_introduce(struct storage_service *service)
 	gossip_set(service->gossip, changes, sizeof(changes) / sizeof(changes[0]));
 }
 
+void
+service_tell_status(struct storage_service *service, const struct node_status *status)
+{
+	gossip_set_status(service->gossip, status, service->tokens, service->token_count);
+}
+
 static void
-service_tell_status(struct storage_service *service, enum node_status_kind kind)
+service_tell_kind(struct storage_service *service, enum node_status_kind kind)
 {
 	struct node_status status = {
 	    .kind = kind, .token = service->token_count > 0 ? service->tokens[0] : 0};
 
-	gossip_set_status(service->gossip, &status, service->tokens, service->token_count);
+	service_tell_status(service, &status);
 }
 
 /* ---- may we join? -------------------------------------------------------------------------------------------- */
@@ -331,10 +339,8 @@ service_check_shadow(struct storage_service *service, struct error *err)
 	return 0;
 }
 
-/* ---- the steps ---------------------------------------------------------------------------------------------------- */
-
 /* A full member: saved first, then told. */
-static int
+int
 service_become_normal(struct storage_service *service, struct error *err)
 {
 	if (service->ops->save_local(service->context, BOOTSTRAP_COMPLETED, service->tokens,
@@ -342,40 +348,22 @@ service_become_normal(struct storage_service *service, struct error *err)
 		return -1;
 	service->bootstrapped = BOOTSTRAP_COMPLETED;
 	service_set_local(service, MEMBER_NORMAL);
-	service_tell_status(service, NODE_STATUS_NORMAL);
+	service_tell_kind(service, NODE_STATUS_NORMAL);
 	atomic_store(&service->has_joined, true);
 	service_set_mode(service, STORAGE_NORMAL, "");
 	return 0;
 }
 
-static void
-service_stream_done(struct service_wait *wait, const struct error *err)
-{
-	struct storage_service *service = (struct storage_service *)((char *)wait -
-	    offsetof(struct storage_service, stream_wait));
-	struct error failed;
-
-	if (err == NULL && service_become_normal(service, &failed) == 0) {
-		service_done(service, NULL);
-		return;
-	}
-	if (err != NULL)
-		failed = *err;
-	error_prefix(&failed, "bootstrap");
-	service_done(service, &failed);
-}
+/* ---- waiting, streaming ---------------------------------------------------------------------------------------- */
 
 static void
-service_ring_delay_over(struct task *task, struct worker *worker)
+service_timer_run(struct task *task, struct worker *worker)
 {
 	struct storage_service *service =
 	    (struct storage_service *)((char *)task - offsetof(struct storage_service, timer_task));
 
 	(void)worker;
-	service->step = SERVICE_STEP_STREAM;
-	service_set_mode(service, STORAGE_JOINING, "Starting to bootstrap...");
-	service->stream_wait.on_done = service_stream_done;
-	service->ops->bootstrap(service->context, &service->stream_wait);
+	service->timer_fn(service);
 }
 
 static void
@@ -384,55 +372,198 @@ service_timer_fired(struct cluster_timer *timer)
 	struct storage_service *service =
 	    (struct storage_service *)((char *)timer - offsetof(struct storage_service, timer));
 
-	service->timer_task = (struct task){.run = service_ring_delay_over};
+	service->timer_task = (struct task){.run = service_timer_run};
 	/* A stage that is stopping: so is the node, and nobody waits any more. */
 	(void)cluster_submit(service->env, CLUSTER_STAGE_GOSSIP, &service->timer_task);
+}
+
+void
+service_after(
+    struct storage_service *service, uint64_t delay_ns, void (*fn)(struct storage_service *service))
+{
+	service->timer_fn = fn;
+	service->timer.fire = service_timer_fired;
+	cluster_timer_start(service->env, &service->timer, delay_ns);
+}
+
+uint64_t
+service_ring_delay(struct storage_service *service)
+{
+	return service->ops->has_data(service->context) ? service->options.ring_delay_ns : 0;
+}
+
+static void
+service_streamed(struct service_wait *wait, const struct error *err)
+{
+	struct storage_service *service = (struct storage_service *)((char *)wait -
+	    offsetof(struct storage_service, stream_wait));
+
+	service->stream_fn(service, err);
+}
+
+void
+service_stream(struct storage_service *service, const struct service_movement *movement,
+    void (*fn)(struct storage_service *service, const struct error *err))
+{
+	service->stream_fn = fn;
+	service->stream_wait.on_done = service_streamed;
+	service->ops->stream(service->context, movement, &service->stream_wait);
+}
+
+/* ---- bootstrap -------------------------------------------------------------------------------------------------- */
+
+/* Whoever waits for the start hears of success only: until then the node can be told to go on. */
+static void
+service_bootstrapped(struct storage_service *service, const struct error *err)
+{
+	struct service_wait *resume = service->change_wait;
+	struct error failed;
+
+	service->change_wait = NULL;
+	if (err == NULL && service_become_normal(service, &failed) == 0) {
+		service_done(service, NULL);
+		if (resume != NULL)
+			resume->on_done(resume, NULL);
+		return;
+	}
+	if (err != NULL)
+		failed = *err;
+	error_prefix(&failed, "bootstrap");
+	log_error(
+	    "%s. Some data streaming failed. Use nodetool bootstrap resume to go on", failed.text);
+	service->step = SERVICE_STEP_STREAM_FAILED;
+	if (resume != NULL)
+		resume->on_done(resume, &failed);
+}
+
+static void
+service_fetch(struct storage_service *service)
+{
+	const struct service_movement movement = {
+	    STREAM_BOOTSTRAP, service_local(service), service->replaced != NULL};
+
+	service->step = SERVICE_STEP_STREAM;
+	service_set_mode(service, STORAGE_JOINING, "Starting to bootstrap...");
+	service_stream(service, &movement, service_bootstrapped);
+}
+
+void
+service_resume(struct storage_service *service, struct service_wait *wait)
+{
+	struct error err;
+
+	if (service->step != SERVICE_STEP_STREAM_FAILED) {
+		error_set(&err, ERROR_INVALID, "Node is %s bootstrapped.",
+		    service->step == SERVICE_STEP_DONE ? "already" : "not yet");
+		wait->on_done(wait, &err);
+		return;
+	}
+	log_info("Resuming bootstrap...");
+	service->change_wait = wait;
+	service_fetch(service);
 }
 
 /* BOOT: others send us copies of writes from now on; when all know it, what was there before is fetched. */
 static int
 service_begin_bootstrap(struct storage_service *service, struct error *err)
 {
-	if (service->ops->bootstrap == NULL)
-		return error_set(err, ERROR_CONFIG,
-		    "this node would have to fetch its part of the data from the ring "
-		    "(auto_bootstrap), which this version of Helenus cannot: set "
-		    "auto_bootstrap: false to join without it");
 	if (service->ops->save_local(service->context, BOOTSTRAP_IN_PROGRESS, NULL, 0, err) != 0)
 		return -1;
 	service->step = SERVICE_STEP_RING_DELAY;
 	service_set_local(service, MEMBER_JOINING);
-	service_tell_status(service, NODE_STATUS_BOOT);
+	service_tell_kind(service, NODE_STATUS_BOOT);
 	service_set_mode(service, STORAGE_JOINING, "waiting for pending range calculation");
-	service->timer.fire = service_timer_fired;
-	cluster_timer_start(service->env, &service->timer, service->options.ring_delay_ns);
+	service_after(service, service_ring_delay(service), service_fetch);
 	return 0;
 }
 
-/* The picture is whole: a new node chooses its place now. */
+/* ---- schema -------------------------------------------------------------------------------------------------------- */
+
+#define SERVICE_SCHEMA_POLL_NS UINT64_C(50000000)
+
+/* Has every live node the schema that we have? */
+static bool
+service_has_schema(struct storage_service *service)
+{
+	struct slice own = gossip_value(service->gossip, service_local(service), STATE_SCHEMA);
+
+	for (uint32_t i = 0; i < peers_count(service->peers); i++) {
+		struct peer *peer = peers_at(service->peers, i);
+		struct slice theirs = gossip_value(service->gossip, peer, STATE_SCHEMA);
+
+		if (!slice_is_null(theirs) &&
+		    atomic_load_explicit(&peer->is_alive, memory_order_relaxed) &&
+		    !slice_equal(own, theirs))
+			return false;
+	}
+	return true;
+}
+
+static void service_take_place(struct storage_service *service);
+
+/* Without the tables of the others nobody can say what has to be fetched. */
 static void
-service_settled(struct storage_service *service)
+service_wait_schema(struct storage_service *service)
+{
+	uint64_t now = env_monotonic_ns(service->env->env);
+	struct error err;
+
+	if (service->step != SERVICE_STEP_SCHEMA) {
+		service->step = SERVICE_STEP_SCHEMA;
+		service->schema_until_ns = now + SERVICE_SCHEMA_MAX_NS;
+		service_set_mode(
+		    service, STORAGE_JOINING, "waiting for schema information to complete");
+	}
+	if (service_has_schema(service)) {
+		service_take_place(service);
+	} else if (now < service->schema_until_ns) {
+		service_after(service, SERVICE_SCHEMA_POLL_NS, service_wait_schema);
+	} else {
+		error_set(&err, ERROR_SERVER,
+		    "Didn't receive schemas for all known versions within %u s: some live node "
+		    "has another schema (nodetool describecluster)",
+		    (unsigned)(SERVICE_SCHEMA_MAX_NS / 1000000000));
+		service_done(service, &err);
+	}
+}
+
+/* ---- the steps ------------------------------------------------------------------------------------------------------ */
+
+/* A new node chooses its place. */
+static void
+service_take_place(struct storage_service *service)
 {
 	struct error err;
 	int rc = 0;
 
 	service->step = SERVICE_STEP_JOIN;
-	service_apply(service);
-	if (!service->shall_join) {
-		log_info("Not joining ring as requested. Use nodetool join to initiate ring "
-			 "joining");
-	} else if (!atomic_load(&service->has_joined)) {
-		if (service->token_count == 0)
-			rc = service_choose_tokens(service, &err);
-		if (rc == 0 && service->shall_bootstrap)
-			rc = service_begin_bootstrap(service, &err);
-		else if (rc == 0)
-			rc = service_become_normal(service, &err);
-	}
+	if (service->token_count == 0)
+		rc = service_choose_tokens(service, &err);
+	if (rc == 0 && service->shall_bootstrap)
+		rc = service_begin_bootstrap(service, &err);
+	else if (rc == 0)
+		rc = service_become_normal(service, &err);
 	if (rc != 0)
 		service_done(service, &err);
 	else if (service->step != SERVICE_STEP_RING_DELAY)
 		service_done(service, NULL);
+}
+
+/* The picture is whole. */
+static void
+service_settled(struct storage_service *service)
+{
+	service->step = SERVICE_STEP_JOIN;
+	service_apply(service);
+	if (!service->shall_join)
+		log_info("Not joining ring as requested. Use nodetool join to initiate ring "
+			 "joining");
+	if (!service->shall_join || atomic_load(&service->has_joined))
+		service_done(service, NULL);
+	else if (service->shall_bootstrap)
+		service_wait_schema(service);
+	else
+		service_take_place(service);
 }
 
 static void
@@ -506,7 +637,7 @@ service_begin(struct storage_service *service, struct error *err)
 			return -1;
 	} else if (service->token_count > 0 && !service->shall_join) {
 		service_set_local(service, MEMBER_NORMAL);
-		service_tell_status(service, NODE_STATUS_HIBERNATE);
+		service_tell_kind(service, NODE_STATUS_HIBERNATE);
 	}
 	gossip_start(service->gossip, service->options.generation);
 	service->step = SERVICE_STEP_SETTLE;
@@ -622,7 +753,7 @@ service_run_gossip(struct task *task, struct worker *worker)
 	service_set_text(
 	    service, STATE_RPC_READY, atomic_load(&service->is_rpc_ready) ? "true" : "false");
 	if (service->token_count > 0)
-		service_tell_status(service,
+		service_tell_kind(service,
 		    atomic_load(&service->has_joined) ? NODE_STATUS_NORMAL : NODE_STATUS_HIBERNATE);
 	gossip_start(service->gossip, service->options.generation);
 }
@@ -716,6 +847,7 @@ storage_service_new(struct cluster_env *env, struct peers *peers, struct gossip 
 	topology_holder_set_local(
 	    holder, snitch_local_datacenter(snitch), snitch_local_rack(snitch));
 	service_subscribe(service);
+	service_changes_init(service);
 	return service;
 }
 
@@ -724,6 +856,7 @@ storage_service_free(struct storage_service *service)
 {
 	if (service == NULL)
 		return;
+	service_changes_free(service);
 	service_nodes_free(service);
 	free(service->tokens);
 	free((char *)service->options.release_version);

@@ -15,6 +15,7 @@
  */
 #include "cluster/gossip.h"
 #include "cluster/snitch.h"
+#include "cluster/stream.h"
 #include "cluster/topology.h"
 
 struct storage_service;
@@ -67,6 +68,15 @@ struct service_wait {
 	void (*on_done)(struct service_wait *wait, const struct error *err);
 };
 
+/* Data that moves because a node's place in the ring changes, as it stands in the current topology. */
+struct service_movement {
+	/* BOOTSTRAP: this node fetches. UNBOOTSTRAP: it gives away. RELOCATION: both.
+	 * RESTORE_REPLICA_COUNT: it fetches what it gets because `peer` is gone. */
+	enum stream_operation operation;
+	struct peer *peer; /* whose place changes */
+	bool is_replacing; /* BOOTSTRAP: from the other replicas of a dead node */
+};
+
 /* All on the gossip stage. Arguments are borrowed for the call. */
 struct storage_service_ops {
 	/* system.local, durable on return: nobody may hear of tokens that a crash makes us forget. */
@@ -84,11 +94,15 @@ struct storage_service_ops {
 	 */
 	int (*allocate)(void *context, const struct topology *topology, int64_t *tokens,
 	    uint32_t count, struct error *err);
-	/*
-	 * Fetch the data of the ranges that are pending for this node (its member is JOINING in the current topology);
-	 * wait->on_done on the gossip stage. NULL: this build cannot stream, and such a node is refused.
-	 */
-	void (*bootstrap)(void *context, struct service_wait *wait);
+	/* Move the data; wait->on_done on the gossip stage. */
+	void (*stream)(
+	    void *context, const struct service_movement *movement, struct service_wait *wait);
+	/* Does this node know a keyspace of users? While there is none, nothing can be missed, and nobody waits. */
+	bool (*has_data)(void *context);
+	/* May this node leave (ERROR_INVALID: a keyspace would have fewer nodes than its replication factor)? */
+	int (*may_leave)(void *context, const struct topology *topology, struct error *err);
+	/* Who becomes a replica of what `peer` had, once it is gone. The caller frees *out. */
+	uint32_t (*gainers)(void *context, struct peer *peer, struct peer ***out);
 };
 
 struct storage_service_options {
@@ -107,6 +121,11 @@ struct storage_service_options {
 	uint32_t num_tokens;
 	bool auto_bootstrap, join_ring;
 	bool override_decommission; /* cassandra.override_decommission */
+	struct messaging *messaging; /* borrowed */
+	/* cassandra.replace_address(_first_boot): take over the tokens of this dead node; size 0: none. */
+	struct endpoint replaced;
+	bool is_first_boot_only;
+	bool allow_unsafe_replace; /* cassandra.allow_unsafe_replace */
 	bool consistent_rangemovement; /* cassandra.consistent.rangemovement */
 	uint64_t ring_delay_ns;
 };
@@ -131,6 +150,32 @@ void storage_service_add_saved(
 void storage_service_start(struct storage_service *service, struct service_wait *wait);
 /* nodetool join, of a node that started with join_ring false. ERROR_INVALID: it has joined. Any thread. */
 void storage_service_join(struct storage_service *service, struct service_wait *wait);
+
+/*
+ * nodetool bootstrap resume, of a node whose bootstrap failed. ERROR_INVALID: there is nothing to resume. Any thread, as
+ * all that follow; on_done on the gossip stage.
+ */
+void storage_service_resume_bootstrap(struct storage_service *service, struct service_wait *wait);
+/*
+ * Out of the ring for good: data is given away, then nobody knows this node any more. is_forced: whatever replication factors
+ * say. On failure it stays what it was. ERROR_INVALID: it cannot leave now.
+ */
+void storage_service_decommission(
+    struct storage_service *service, bool is_forced, struct service_wait *wait);
+/* Of a node with one token: to another one. */
+void
+storage_service_move(struct storage_service *service, int64_t token, struct service_wait *wait);
+/*
+ * Take a dead node out of the ring, when those who become replicas in its place have fetched the data from others
+ * (removenode).
+ */
+void storage_service_remove_node(
+    struct storage_service *service, const struct uuid *host_id, struct service_wait *wait);
+/* ... no matter who has not confirmed. */
+void storage_service_force_removal(struct storage_service *service, struct service_wait *wait);
+/* "RemovalStatus: ...", appended before on_done. */
+void storage_service_removal_status(
+    struct storage_service *service, struct buffer *out, struct service_wait *wait);
 
 /* enablegossip, after gossip_stop(): what this node is to the ring is told again. Any thread. */
 void storage_service_start_gossip(struct storage_service *service);

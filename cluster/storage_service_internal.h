@@ -34,9 +34,11 @@ enum service_step {
 	SERVICE_STEP_IDLE,
 	SERVICE_STEP_SHADOW,
 	SERVICE_STEP_SETTLE,
+	SERVICE_STEP_SCHEMA,
 	SERVICE_STEP_JOIN,
 	SERVICE_STEP_RING_DELAY, /* BOOT has been told */
 	SERVICE_STEP_STREAM,
+	SERVICE_STEP_STREAM_FAILED, /* bootstrap resume goes on */
 	SERVICE_STEP_DONE,
 };
 
@@ -74,6 +76,16 @@ struct storage_service {
 	enum bootstrap_state bootstrapped;
 	int64_t *tokens; /* owned; this node's; ascending */
 	uint32_t token_count;
+	void (*timer_fn)(struct storage_service *service); /* what the timer waits for */
+	void (*stream_fn)(struct storage_service *service, const struct error *err);
+	struct peer *replaced; /* NULL: this node takes nobody's place */
+	uint64_t schema_until_ns;
+
+	/* storage_service_changes.c's: what an operator asked for. */
+	struct service_wait *change_wait; /* NULL: nothing is under way */
+	int64_t next_token; /* of a move */
+	struct service_removal *removal; /* owned; NULL: none */
+	struct service_restore *restores; /* owned; those who are removed, by others too */
 
 	/* Any thread. */
 	_Atomic int mode; /* enum storage_mode */
@@ -85,6 +97,33 @@ struct storage_service {
 
 /* After a change: is the wait for the others over? */
 void service_check_settled(struct storage_service *service);
+void service_set_mode(struct storage_service *service, enum storage_mode mode, const char *why);
+void service_keep_tokens(struct storage_service *service, const int64_t *tokens, uint32_t count);
+bool service_is_token_used(const struct topology *topology, int64_t token);
+void service_tell_status(struct storage_service *service, const struct node_status *status);
+/* STATUS NORMAL, saved. */
+int service_become_normal(struct storage_service *service, struct error *err);
+/* Call fn in so many ns, on the gossip stage; one at a time. */
+void service_after(struct storage_service *service, uint64_t delay_ns,
+    void (*fn)(struct storage_service *service));
+/* Until all know what was told: the ring delay, or nothing where nothing can be missed. */
+uint64_t service_ring_delay(struct storage_service *service);
+/* Have data moved, then call fn. */
+void service_stream(struct storage_service *service, const struct service_movement *movement,
+    void (*fn)(struct storage_service *service, const struct error *err));
+/* bootstrap resume. */
+void service_resume(struct storage_service *service, struct service_wait *wait);
+
+/* ---- storage_service_changes.c; gossip stage ---- */
+
+void service_changes_init(struct storage_service *service);
+void service_changes_free(struct storage_service *service);
+/* Gossip says that the node is being removed. */
+void service_restore(struct storage_service *service, struct service_node *node);
+/* It is gone, or is not removed any more. */
+void service_restore_end(struct storage_service *service, struct peer *peer);
+/* Somebody died, or left. */
+void service_check_removal(struct storage_service *service);
 
 /* ---- storage_service_members.c; gossip stage ---- */
 

@@ -238,8 +238,11 @@ service_read(struct storage_service *service, struct service_node *node)
 		service_join_as(service, node, MEMBER_REPLACING);
 		break;
 	case NODE_STATUS_LEAVING:
+		service_join_as(service, node, MEMBER_LEAVING);
+		break;
 	case NODE_STATUS_REMOVING:
 		service_join_as(service, node, MEMBER_LEAVING);
+		service_restore(service, node);
 		break;
 	case NODE_STATUS_MOVING:
 		node->next_token = status.token;
@@ -251,6 +254,7 @@ service_read(struct storage_service *service, struct service_node *node)
 			log_info("Node %s has left the ring",
 			    endpoint_format(&node->peer->endpoint, address));
 		node->is_in_ring = false;
+		service_restore_end(service, node->peer);
 		break;
 	case NODE_STATUS_HIBERNATE: /* a member that does not serve stays one */
 		break;
@@ -536,6 +540,7 @@ service_apply_run(struct task *task, struct worker *worker)
 	service->is_apply_queued = false;
 	service_apply(service);
 	service_check_settled(service);
+	service_check_removal(service);
 }
 
 void
@@ -620,6 +625,7 @@ service_on_remove(struct gossip_subscriber *subscriber, struct peer *peer)
 	node->is_in_ring = false;
 	node->is_saved = false;
 	node->is_removed = true;
+	service_restore_end(service, peer);
 	service_mark(service, peer);
 }
 

@@ -185,6 +185,8 @@ cluster_on_dead(struct gossip_subscriber *subscriber, struct peer *peer)
 	/* One that said goodbye waits for our answer, and closes its connections itself. */
 	if (gossip_status(cluster->gossip, peer).kind != NODE_STATUS_SHUTDOWN)
 		internode_peer_is_down(cluster->node->internode, peer);
+	if (cluster->streams != NULL)
+		streams_peer_is_down(cluster->streams, peer);
 }
 
 /* Scores of replicas, by the latencies of the last tenth of a second; short, so on the timer's thread. */
@@ -333,6 +335,8 @@ cluster_end(struct cluster *cluster)
 	if (cluster->messaging != NULL)
 		messaging_free(cluster->messaging);
 	cluster->messaging = NULL;
+	streams_free(cluster->streams);
+	cluster->streams = NULL;
 	cluster_unset_executor(cluster);
 }
 
@@ -393,6 +397,7 @@ cluster_make_service(struct cluster *cluster)
 	    .join_ring = config->cassandra__join_ring,
 	    .override_decommission = config->cassandra__override_decommission,
 	    .consistent_rangemovement = config->cassandra__consistent__rangemovement,
+	    .messaging = cluster->messaging,
 	    .ring_delay_ns = (uint64_t)config->cassandra__ring_delay_ms * CLUSTER_MS,
 	};
 
@@ -423,6 +428,7 @@ cluster_start(struct cluster *cluster, struct error *err)
 	struct node *node = cluster->node;
 	struct cluster_waiter waiter;
 
+	cluster_start_streams(cluster);
 	cluster_make_service(cluster);
 	if (schema_log_start(cluster->schema_log, err) != 0 ||
 	    system_peers_load(node->executor, cluster_add_saved, cluster, err) != 0 ||

@@ -37,6 +37,7 @@ struct cluster {
 	struct paxos *paxos; /* from cluster_set_executor() on, and the next */
 	struct schema_log *schema_log;
 	struct storage_service *_Atomic service; /* NULL before cluster_start() */
+	struct streams *streams; /* from cluster_start() on */
 	struct cluster_load *load; /* who gossips LOAD */
 	struct gossip_subscriber subscriber; /* links of dead peers are closed */
 	struct cluster_timer snitch_timer; /* armed while there are others */

@@ -191,6 +191,10 @@ const struct storage_service_ops cluster_service_ops = {
     .remove_peer = cluster_remove_peer,
     .tell = cluster_tell,
     .allocate = cluster_allocate,
+    .stream = cluster_stream,
+    .has_data = cluster_has_data,
+    .may_leave = cluster_may_leave,
+    .gainers = cluster_gainers,
 };
 
 /* ---- LOAD (service/LoadBroadcaster) ------------------------------------------------------------------- */

@@ -98,8 +98,6 @@
 	X(drop_compact_storage_enabled) \
 	X(drop_truncate_table_enabled) \
 	X(enforce_native_deadline_for_hints) \
-	X(entire_sstable_inter_dc_stream_throughput_outbound) \
-	X(entire_sstable_stream_throughput_outbound) \
 	X(failure_detector) \
 	X(fields_per_udt_fail_threshold) \
 	X(fields_per_udt_warn_threshold) \
@@ -129,7 +127,6 @@
 	X(in_select_cartesian_product_warn_threshold) \
 	X(index_summary_resize_interval) \
 	X(initial_range_tombstone_list_allocation_size) \
-	X(inter_dc_stream_throughput_outbound) \
 	X(internode_error_reporting_exclusions__subnets) \
 	X(internode_timeout) \
 	X(items_per_collection_fail_threshold) \
@@ -236,10 +233,7 @@
 	X(snapshot_on_repaired_data_mismatch) \
 	X(ssl_storage_port) \
 	X(sstable_preemptive_open_interval) \
-	X(stream_entire_sstables) \
-	X(stream_throughput_outbound) \
 	X(streaming_connections_per_host) \
-	X(streaming_keep_alive_period) \
 	X(streaming_slow_events_log_timeout) \
 	X(streaming_state_expires) \
 	X(streaming_state_size) \

@@ -42,6 +42,8 @@ struct ring {
 	bool auto_bootstrap, join_ring;
 	uint32_t streams; /* bootstraps that were asked for */
 	struct service_wait *stream;
+	struct service_movement movement;
+	bool is_kept; /* no node may leave */
 	void (*tune)(struct storage_service_options *options, uint32_t index);
 };
 
@@ -129,15 +131,51 @@ ring_allocate(void *context, const struct topology *topology, int64_t *tokens, u
 }
 
 static void
-ring_bootstrap(void *context, struct service_wait *wait)
+ring_stream(void *context, const struct service_movement *movement, struct service_wait *wait)
 {
 	(void)context;
 	ring.streams++;
+	ring.movement = *movement;
 	ring.stream = wait;
 }
 
-static const struct storage_service_ops ring_ops = {
-    ring_save_local, ring_save_peer, ring_remove_peer, ring_tell, ring_allocate, ring_bootstrap};
+static bool
+ring_has_data(void *context)
+{
+	(void)context;
+	return true;
+}
+
+static int
+ring_may_leave(void *context, const struct topology *topology, struct error *err)
+{
+	(void)context;
+	(void)topology;
+	return ring.is_kept
+	    ? error_set(err, ERROR_INVALID, "Not enough live nodes to maintain replication factor")
+	    : 0;
+}
+
+/* All others that are up. */
+static uint32_t
+ring_gainers(void *context, struct peer *peer, struct peer ***out)
+{
+	struct member_node *member = ring_of(context);
+	uint32_t count = 0;
+
+	*out = xcalloc(NODES_MAX, sizeof(struct peer *));
+	for (uint32_t i = 0; i < peers_count(member->node->peers); i++) {
+		struct peer *each = peers_at(member->node->peers, i);
+
+		if (each != peer && (each->is_local || atomic_load(&each->is_alive)))
+			(*out)[count++] = each;
+	}
+	return count;
+}
+
+static const struct storage_service_ops ring_ops = {ring_save_local, ring_save_peer,
+    ring_remove_peer, ring_tell, ring_allocate, ring_stream, ring_has_data, ring_may_leave,
+    ring_gainers};
 
 static void
 ring_done(struct service_wait *wait, const struct error *err)
@@ -172,6 +210,7 @@ ring_make_service(struct member_node *member, uint32_t index)
 	    .num_tokens = TOKENS,
 	    .auto_bootstrap = ring.auto_bootstrap,
 	    .join_ring = ring.join_ring,
+	    .messaging = member->node->messaging,
 	    .consistent_rangemovement = true,
 	    .ring_delay_ns = 2 * WORLD_S,
 	};
