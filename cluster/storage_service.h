@@ -177,6 +177,12 @@ void storage_service_force_removal(struct storage_service *service, struct servi
 void storage_service_removal_status(
     struct storage_service *service, struct buffer *out, struct service_wait *wait);
 
+/*
+ * The node stops: whoever waits for any of these is told so (ERROR_SHUTDOWN) soon. What is under way at other nodes is not
+ * undone.
+ */
+void storage_service_abandon(struct storage_service *service);
+
 /* enablegossip, after gossip_stop(): what this node is to the ring is told again. Any thread. */
 void storage_service_start_gossip(struct storage_service *service);
 /* Are CQL clients served? Drivers of the others are told UP and DOWN by it. Any thread. */

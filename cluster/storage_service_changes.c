@@ -29,6 +29,7 @@ enum service_wish {
 	SERVICE_REMOVE,
 	SERVICE_FORCE_REMOVAL,
 	SERVICE_REMOVAL_STATUS,
+	SERVICE_ABANDON,
 };
 
 struct service_request {
@@ -87,7 +88,8 @@ service_change_done(struct storage_service *service, const struct error *err)
 	struct service_wait *wait = service->change_wait;
 
 	service->change_wait = NULL;
-	wait->on_done(wait, err);
+	if (wait != NULL)
+		wait->on_done(wait, err);
 }
 
 /* It did not come off: this node is what it was. */
@@ -732,6 +734,23 @@ service_on_replicated(void *context, struct message *message, struct worker *wor
 		service_removal_confirmed(service, service->removal->peer, message->peer, is_good);
 }
 
+static void
+service_abandon(struct storage_service *service)
+{
+	struct error err;
+
+	error_set(&err, ERROR_SHUTDOWN, "the node is stopping");
+	service_change_done(service, &err);
+	if (service->removal != NULL && service->removal->wait != NULL) {
+		service->removal->wait->on_done(service->removal->wait, &err);
+		service->removal->wait = NULL;
+	}
+	if (service->wait != NULL) {
+		service->wait->on_done(service->wait, &err);
+		service->wait = NULL;
+	}
+}
+
 /* ---- the door --------------------------------------------------------------------------------------------------- */
 
 static void
@@ -758,6 +777,9 @@ service_run_request(struct task *task, struct worker *worker)
 	case SERVICE_FORCE_REMOVAL:
 		service_force_removal(service, request);
 		break;
+	case SERVICE_ABANDON:
+		service_abandon(service);
+		break;
 	case SERVICE_REMOVAL_STATUS:
 		service_removal_text(service, request->out);
 		request->wait->on_done(request->wait, NULL);
@@ -779,7 +801,8 @@ service_ask(struct storage_service *service, const struct service_request *wante
 		return;
 	free(request);
 	error_set(&err, ERROR_SHUTDOWN, "the node is stopping");
-	wanted->wait->on_done(wanted->wait, &err);
+	if (wanted->wait != NULL)
+		wanted->wait->on_done(wanted->wait, &err);
 }
 
 void
@@ -825,6 +848,12 @@ storage_service_removal_status(
 {
 	service_ask(service,
 	    &(struct service_request){.wish = SERVICE_REMOVAL_STATUS, .wait = wait, .out = out});
+}
+
+void
+storage_service_abandon(struct storage_service *service)
+{
+	service_ask(service, &(struct service_request){.wish = SERVICE_ABANDON});
 }
 
 void

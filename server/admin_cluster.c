@@ -558,6 +558,7 @@ admin_get_netstats(struct admin_call *call, struct error *err)
 	}
 	admin_set_text(call->answer, "mode", node_mode_name(call->node));
 	admin_set(call->answer, "pools", list);
+	admin_set(call->answer, "streams", admin_streams(call->node));
 	return 0;
 }
 

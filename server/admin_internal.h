@@ -64,6 +64,18 @@ int admin_get_gossip(struct admin_call *call, struct error *err);
 int admin_get_netstats(struct admin_call *call, struct error *err);
 int admin_get_ring(struct admin_call *call, struct error *err);
 int admin_get_seeds(struct admin_call *call, struct error *err);
+/* Streams and changes of the ring (admin_stream.c). */
+json_t *admin_streams(struct node *node);
+int admin_get_stream_throughput(struct admin_call *call, struct error *err);
+int admin_post_stream_throughput(struct admin_call *call, struct error *err);
+int admin_post_cleanup(struct admin_call *call, struct error *err);
+int admin_post_decommission(struct admin_call *call, struct error *err);
+int admin_post_move(struct admin_call *call, struct error *err);
+int admin_post_rebuild(struct admin_call *call, struct error *err);
+int admin_post_removal_status(struct admin_call *call, struct error *err);
+int admin_post_remove_node(struct admin_call *call, struct error *err);
+int admin_post_resume_bootstrap(struct admin_call *call, struct error *err);
+
 int admin_post_assassinate(struct admin_call *call, struct error *err);
 int admin_post_gossip(struct admin_call *call, struct error *err);
 int admin_post_join(struct admin_call *call, struct error *err);

@@ -693,6 +693,7 @@ const struct admin_route admin_reads[] = {
     {"settings", false, admin_get_settings},
     {"snapshots", false, admin_get_snapshots},
     {"stages", false, admin_get_stages},
+    {"streamthroughput", false, admin_get_stream_throughput},
     {"tablehistograms", false, admin_get_table_histograms},
     {"tables", false, admin_get_tables},
     {"timeouts", false, admin_get_timeouts},

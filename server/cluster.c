@@ -3,8 +3,10 @@
 #include <libgen.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -18,21 +20,13 @@
 #include "server/system_peers.h"
 
 #define CLUSTER_MS UINT64_C(1000000)
+/* How often a start that waits looks for a signal. */
+#define CLUSTER_SIGNAL_NS 200000000L
 
 /* What NET_VERSION tells: of Cassandra 4.x, whose gossip states ours are. */
 enum { CLUSTER_NET_VERSION = 12 };
 
 /* ---- waiting: main and the admin port's threads may, stages may not ---------------------------------- */
-
-struct cluster_waiter {
-	struct service_wait service; /* on_done of either */
-	struct gossip_wait gossip;
-	pthread_mutex_t mutex;
-	pthread_cond_t condition;
-	bool is_done;
-	bool has_failed;
-	struct error err;
-};
 
 static void
 cluster_wake(struct cluster_waiter *waiter, const struct error *err)
@@ -61,7 +55,7 @@ cluster_gossip_done(struct gossip_wait *wait, const struct error *err)
 	    (struct cluster_waiter *)((char *)wait - offsetof(struct cluster_waiter, gossip)), err);
 }
 
-static void
+void
 cluster_waiter_init(struct cluster_waiter *waiter)
 {
 	memset(waiter, 0, sizeof(*waiter));
@@ -71,7 +65,7 @@ cluster_waiter_init(struct cluster_waiter *waiter)
 	pthread_cond_init(&waiter->condition, NULL);
 }
 
-static int
+int
 cluster_wait(struct cluster_waiter *waiter, struct error *err)
 {
 	pthread_mutex_lock(&waiter->mutex);
@@ -83,6 +77,41 @@ cluster_wait(struct cluster_waiter *waiter, struct error *err)
 	if (waiter->has_failed && err != NULL)
 		*err = waiter->err;
 	return waiter->has_failed ? -1 : 0;
+}
+
+/* Has somebody told the process to end? Signals wait in main's descriptor while the node starts. */
+static bool
+cluster_is_told_to_end(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 &&
+	    (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
+/* Joining may take hours: it is given up when the process is told to end. */
+static int
+cluster_wait_start(struct cluster *cluster, struct cluster_waiter *waiter, struct error *err)
+{
+	struct timespec until;
+	bool is_told = false;
+
+	pthread_mutex_lock(&waiter->mutex);
+	while (!waiter->is_done) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += CLUSTER_SIGNAL_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&waiter->condition, &waiter->mutex, &until);
+		if (waiter->is_done || is_told || !cluster_is_told_to_end())
+			continue;
+		is_told = true;
+		pthread_mutex_unlock(&waiter->mutex);
+		storage_service_abandon(cluster->service);
+		pthread_mutex_lock(&waiter->mutex);
+	}
+	pthread_mutex_unlock(&waiter->mutex);
+	return cluster_wait(waiter, err);
 }
 
 /* ---- making the parts ------------------------------------------------------------------------------------ */
@@ -436,7 +465,7 @@ cluster_start(struct cluster *cluster, struct error *err)
 		return -1;
 	cluster_waiter_init(&waiter);
 	storage_service_start(cluster->service, &waiter.service);
-	if (cluster_wait(&waiter, err) != 0)
+	if (cluster_wait_start(cluster, &waiter, err) != 0)
 		return -1;
 	cluster->load = cluster_load_start(cluster);
 	return 0;
@@ -449,6 +478,7 @@ cluster_leave(struct cluster *cluster)
 
 	if (cluster->service == NULL || !gossip_is_running(cluster->gossip))
 		return;
+	storage_service_abandon(cluster->service);
 	cluster_waiter_init(&waiter);
 	log_info("Announcing shutdown");
 	gossip_stop(cluster->gossip, true, &waiter.gossip);

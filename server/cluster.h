@@ -42,6 +42,7 @@ struct cluster {
 	struct gossip_subscriber subscriber; /* links of dead peers are closed */
 	struct cluster_timer snitch_timer; /* armed while there are others */
 	bool has_snitch_timer; /* the gossip stage's */
+	_Atomic bool is_rebuilding; /* nodetool rebuild is under way */
 	_Atomic bool is_serving; /* CQL clients are, or are going to be, served */
 };
 
@@ -74,6 +75,21 @@ int cluster_join(struct cluster *cluster, struct error *err);
 int cluster_set_gossiping(struct cluster *cluster, bool is_on, struct error *err);
 /* ERROR_INVALID: no such node. */
 int cluster_assassinate(struct cluster *cluster, const char *address, struct error *err);
+/* Out of the ring for good; clients are sent away. ERROR_INVALID: it cannot leave now (storage_service.h). */
+int cluster_decommission(struct cluster *cluster, bool is_forced, struct error *err);
+int cluster_move(struct cluster *cluster, int64_t token, struct error *err);
+int cluster_remove_node(struct cluster *cluster, const char *host_id, struct error *err);
+int cluster_force_removal(struct cluster *cluster, struct error *err);
+int cluster_removal_status(struct cluster *cluster, struct buffer *out, struct error *err);
+int cluster_resume_bootstrap(struct cluster *cluster, struct error *err);
+/*
+ * Fetch this node's ranges from others, of one data center, keyspace, some "(left,right]" ranges of it, some nodes; NULL: of any.
+ */
+int cluster_rebuild(struct cluster *cluster, const char *datacenter, const char *keyspace,
+    const char *tokens, const char *sources, struct error *err);
+struct table_store;
+/* Delete what other nodes own now. */
+int cluster_cleanup(struct cluster *cluster, struct table_store *table, struct error *err);
 /* Read the seeds from the configuration file again. */
 int cluster_reload_seeds(struct cluster *cluster, struct error *err);
 

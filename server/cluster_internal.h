@@ -3,7 +3,22 @@
 #define HELENUS_SERVER_CLUSTER_INTERNAL_H
 
 /* Shared by cluster.c (life, operations) and cluster_ops.c (what the storage service asks of the server). */
+#include <pthread.h>
 #include "server/cluster.h"
+
+/* Somebody waits: main and the admin port's threads may, stages may not. */
+struct cluster_waiter {
+	struct service_wait service; /* on_done of either */
+	struct gossip_wait gossip;
+	pthread_mutex_t mutex;
+	pthread_cond_t condition;
+	bool is_done;
+	bool has_failed;
+	struct error err;
+};
+void cluster_waiter_init(struct cluster_waiter *waiter);
+/* Once; ends the waiter. */
+int cluster_wait(struct cluster_waiter *waiter, struct error *err);
 
 struct config_list;
 

@@ -7,25 +7,23 @@
 
 static const struct nodetool_command *const nodetool_lists[] = {nodetool_cluster_commands,
     nodetool_info_commands, nodetool_stats_commands, nodetool_table_commands,
-    nodetool_operation_commands};
+    nodetool_operation_commands, nodetool_topology_commands};
 enum { NODETOOL_LISTS = sizeof(nodetool_lists) / sizeof(nodetool_lists[0]) };
 
 /* Commands of Cassandra that have nothing to act on here yet: named, so that a script's message is clear. */
-static const char *const nodetool_absent[] = {"abortbootstrap", "bootstrap", "checktokenmetadata",
-    "cleanup", "decommission", "disableauditlog", "disablefullquerylog", "disablehandoff",
-    "disablehintsfordc", "disableoldprotocolversions", "enableauditlog", "enablefullquerylog",
-    "enablehandoff", "enablehintsfordc", "enableoldprotocolversions", "forcecompact",
-    "garbagecollect", "getauditlog", "getauthcacheconfig", "getfullquerylog", "import",
-    "invalidatecredentialscache", "invalidatejmxpermissionscache",
-    "invalidatenetworkpermissionscache", "invalidatepermissionscache", "invalidaterolescache",
-    "listpendinghints", "move", "pausehandoff", "rangekeysample", "rebuild", "rebuild_index",
-    "recompress_sstables", "reloadlocalschema", "reloadtriggers", "relocatesstables", "removenode",
-    "repair", "repair_admin", "replaybatchlog", "resetfullquerylog", "resetlocalschema",
-    "resumehandoff", "scrub", "setauthcacheconfig", "setbatchlogreplaythrottle",
+static const char *const nodetool_absent[] = {"abortbootstrap", "checktokenmetadata",
+    "disableauditlog", "disablefullquerylog", "disablehandoff", "disablehintsfordc",
+    "disableoldprotocolversions", "enableauditlog", "enablefullquerylog", "enablehandoff",
+    "enablehintsfordc", "enableoldprotocolversions", "forcecompact", "garbagecollect",
+    "getauditlog", "getauthcacheconfig", "getfullquerylog", "import", "invalidatecredentialscache",
+    "invalidatejmxpermissionscache", "invalidatenetworkpermissionscache",
+    "invalidatepermissionscache", "invalidaterolescache", "listpendinghints", "pausehandoff",
+    "rangekeysample", "rebuild_index", "recompress_sstables", "reloadlocalschema", "reloadtriggers",
+    "relocatesstables", "repair", "repair_admin", "replaybatchlog", "resetfullquerylog",
+    "resetlocalschema", "resumehandoff", "scrub", "setauthcacheconfig", "setbatchlogreplaythrottle",
     "setcolumnindexsize", "setcompactionthreshold", "setconcurrentviewbuilders", "setdefaultrf",
-    "sethintedhandoffthrottlekb", "setinterdcstreamthroughput", "setmaxhintwindow",
-    "setsnapshotthrottle", "setstreamthroughput", "truncatehints", "upgradesstables", "verify",
-    "viewbuildstatus", NULL};
+    "sethintedhandoffthrottlekb", "setmaxhintwindow", "setsnapshotthrottle", "truncatehints",
+    "upgradesstables", "verify", "viewbuildstatus", NULL};
 
 static const char nodetool_globals[] =
     "[(-h <host> | --host <host>)] [(-p <port> | --port <port>)]\n"

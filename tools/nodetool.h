@@ -46,7 +46,11 @@ struct nodetool_command {
 };
 
 extern const struct nodetool_command nodetool_cluster_commands[], nodetool_info_commands[],
-    nodetool_stats_commands[], nodetool_table_commands[], nodetool_operation_commands[];
+    nodetool_stats_commands[], nodetool_table_commands[], nodetool_operation_commands[],
+    nodetool_topology_commands[];
+
+/* netstats' streams (nodetool_topology.c). */
+void topology_print_streams(struct nodetool *tool, const json_t *streams);
 
 /* The value of an option by either name; NULL: not given. */
 const char *nodetool_option(const struct nodetool *tool, const char *name);

@@ -480,7 +480,10 @@ cluster_netstats(struct nodetool *tool)
 	json_t *answer = nodetool_get(tool, "netstats"), *pool;
 	size_t index;
 
-	printf("Mode: %s\nNot sending any streams.\n", nodetool_text(answer, "mode"));
+	printf("Mode: %s\n", nodetool_text(answer, "mode"));
+	topology_print_streams(tool, json_object_get(answer, "streams"));
+	if (strcmp(nodetool_text(answer, "mode"), "STARTING") == 0)
+		return 0;
 	printf("Read Repair Statistics:\nAttempted: %" PRId64 "\nMismatch (Blocking): %" PRId64
 	       "\nMismatch (Background): %" PRId64 "\n",
 	    nodetool_int(answer, "read_repair_attempted"),
