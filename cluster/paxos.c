@@ -25,7 +25,7 @@ enum paxos_phase {
 /* What somebody accepted or committed; the bytes are the message's. */
 struct paxos_value {
 	struct uuid ballot;
-	struct slice mutation;
+	struct slice bytes; /* struct paxos_content, encoded; or empty */
 	struct message *message; /* a reference; NULL: none was told */
 };
 
@@ -53,11 +53,10 @@ struct paxos_run {
 	struct paxos_participant *participants;
 	struct uuid ballot;
 	/*
-	 * A value of the caller's that some accepted, and no majority: it may yet come true by another's hand. Kept over
-	 * attempts, until a round tells.
+	 * A value of the caller's that some accepted, and no majority: it may yet come true by another's hand. The ballot
+	 * that it was made for, kept over attempts until a round tells; the zero UUID: there is none.
 	 */
-	struct message_payload *unsettled; /* its mutation; NULL: none */
-	struct uuid unsettled_ballot;
+	struct uuid unsettled;
 	bool is_own; /* what is proposed is the caller's */
 	bool is_empty; /* ... and changes nothing */
 	struct message_payload *value; /* a paxos_commit; NULL: none yet */
@@ -119,7 +118,6 @@ paxos_run_unref(struct paxos_run *run)
 	if (atomic_fetch_sub_explicit(&run->references, 1, memory_order_acq_rel) != 1)
 		return;
 	paxos_attempt_clear(run);
-	message_payload_unref(run->unsettled);
 	arena_fini(&run->arena);
 	lock_fini(&run->lock);
 	free(run);
@@ -203,14 +201,14 @@ paxos_submit(struct paxos_run *run)
 }
 
 static void
-paxos_note_value(struct paxos_value *value, const struct uuid *ballot, struct slice mutation,
+paxos_note_value(struct paxos_value *value, const struct uuid *ballot, struct slice bytes,
     struct message *message)
 {
 	if (paxos_ballot_is_none(ballot) || paxos_ballot_compare(ballot, &value->ballot) <= 0)
 		return;
 	message_ref(message);
 	message_unref(value->message);
-	*value = (struct paxos_value){*ballot, mutation, message};
+	*value = (struct paxos_value){*ballot, bytes, message};
 }
 
 static void
@@ -398,12 +396,12 @@ paxos_close_round(struct paxos_run *run)
 }
 
 static struct message_payload *
-paxos_payload(struct paxos_run *run, const struct uuid *ballot, struct slice mutation)
+paxos_payload(struct paxos_run *run, const struct uuid *ballot, struct slice value)
 {
 	struct paxos_commit commit = {.ballot = *ballot,
 	    .table = run->request->table->id,
 	    .key = run->request->key,
-	    .mutation = mutation};
+	    .value = value};
 	struct message_payload *payload = NULL;
 	struct buffer out;
 
@@ -443,7 +441,7 @@ paxos_retry(struct paxos_run *run)
 	uint64_t pause_ms = 1 + env_random_u64(options->cluster->env) % PAXOS_BACKOFF_MAX_MS;
 
 	atomic_fetch_add_explicit(&run->paxos->contentions, 1, memory_order_relaxed);
-	if (paxos_now(run) >= run->deadline_ns && run->unsettled != NULL) {
+	if (paxos_now(run) >= run->deadline_ns && !paxos_ballot_is_none(&run->unsettled)) {
 		paxos_fail_unknown(run, 1);
 		return;
 	}
@@ -573,12 +571,9 @@ paxos_proposed(struct paxos_run *run)
 	if (!run->is_own || run->is_empty || run->refused == (int32_t)run->plan.count) {
 		paxos_retry(run);
 	} else if (paxos_now(run) < run->deadline_ns) {
-		/* Left behind twice it counts from the first time. */
-		if (run->unsettled == NULL) {
-			run->unsettled = run->mutation;
-			run->mutation = NULL;
-			run->unsettled_ballot = run->ballot;
-		}
+		/* Left behind twice it is still the one of the first time. */
+		if (paxos_ballot_is_none(&run->unsettled))
+			run->unsettled = run->ballot;
 		paxos_retry(run);
 	} else if (run->agreed > 0) {
 		paxos_fail_unknown(run, run->agreed);
@@ -588,23 +583,50 @@ paxos_proposed(struct paxos_run *run)
 	}
 }
 
+/* The followers of a value know it, and those before it. */
+static void
+paxos_follow(struct paxos_run *run, struct paxos_content *content, uint8_t *history)
+{
+	const size_t size = sizeof(content->origin.bytes);
+	struct paxos_content last;
+	struct error err;
+
+	content->history = slice_of(history, 0);
+	if (run->committed.message == NULL ||
+	    paxos_content_decode(run->committed.bytes, &last, &err) != 0)
+		return;
+	content->history_count =
+	    last.history_count < PAXOS_HISTORY_MAX ? last.history_count + 1 : PAXOS_HISTORY_MAX;
+	memcpy(history, last.origin.bytes, size);
+	memcpy(history + size, last.history.data, (content->history_count - 1) * size);
+	content->history = slice_of(history, content->history_count * size);
+}
+
 void
 paxos_propose(struct paxos_request *request, const struct mutation *mutation)
 {
 	struct paxos_run *run = request->run;
-	struct buffer encoded;
+	uint8_t history[PAXOS_HISTORY_MAX * sizeof(struct uuid)];
+	struct paxos_content content = {.origin = run->ballot};
+	struct buffer encoded, value;
 
 	buffer_init(&encoded);
-	if (mutation != NULL)
-		mutation_encode(mutation, &encoded);
+	buffer_init(&value);
 	run->is_own = true;
 	run->is_empty = mutation == NULL;
-	if (!encoded.is_failed) {
+	if (mutation != NULL) {
+		mutation_encode(mutation, &encoded);
+		content.mutation = buffer_slice(&encoded);
+		paxos_follow(run, &content, history);
+		paxos_content_encode(&content, &value);
+	}
+	if (!encoded.is_failed && !value.is_failed) {
 		run->value = paxos_payload(
-		    run, &run->ballot, mutation == NULL ? slice_of("", 0) : buffer_slice(&encoded));
+		    run, &run->ballot, mutation == NULL ? slice_of("", 0) : buffer_slice(&value));
 		if (mutation != NULL)
 			run->mutation = message_payload_new(buffer_slice(&encoded));
 	}
+	buffer_fini(&value);
 	buffer_fini(&encoded);
 	if (run->value == NULL || (mutation != NULL && run->mutation == NULL))
 		paxos_fail_memory(run);
@@ -627,47 +649,61 @@ paxos_ready(struct paxos_run *run)
 	run->request->on_ready(run->request, &run->ballot);
 }
 
-static bool
-paxos_is_unsettled(const struct paxos_run *run, const struct paxos_value *value)
+/* Somebody's value is what is proposed or committed now: run->value, run->mutation. */
+static int
+paxos_take_over(struct paxos_run *run, const struct paxos_value *value, const struct uuid *ballot)
 {
-	return run->unsettled != NULL && value->message != NULL &&
-	    slice_equal(value->mutation, slice_of(run->unsettled->data, run->unsettled->size));
+	struct paxos_content content;
+	struct error err;
+
+	if (paxos_content_decode(value->bytes, &content, &err) != 0) {
+		paxos_finish(run, &err);
+		return -1;
+	}
+	run->is_own = uuid_equal(&content.origin, &run->unsettled);
+	run->is_empty = false;
+	run->value = paxos_payload(run, ballot, value->bytes);
+	run->mutation = message_payload_new(content.mutation);
+	if (run->value != NULL && run->mutation != NULL)
+		return 0;
+	paxos_fail_memory(run);
+	return -1;
 }
 
 /*
  * What became of the value that we left behind? A majority has promised, so nobody can accept it at its old ballot any
- * more; had a majority done so before, one of these would know of it, or of a commit by who finished it. True: the
+ * more; had a majority done so before, one of these would know of it, or of what was committed after it. True: the
  * request goes on from here by itself.
  */
 static bool
 paxos_settle(struct paxos_run *run)
 {
-	struct paxos_value *committed = &run->committed;
+	struct paxos_content committed, accepted;
+	struct error err;
 
-	if (run->unsettled == NULL)
+	if (paxos_ballot_is_none(&run->unsettled))
 		return false;
-	if (paxos_is_unsettled(run, committed)) {
-		/* Another finished it: to as many as our caller wants. */
-		run->is_own = true;
-		run->is_empty = false;
-		run->value = paxos_payload(run, &committed->ballot, committed->mutation);
-		run->mutation = run->unsettled;
-		run->unsettled = NULL;
-		if (run->value == NULL)
-			paxos_fail_memory(run);
-		else
-			paxos_commit(run);
-		return true;
+	if (run->committed.message != NULL &&
+	    paxos_content_decode(run->committed.bytes, &committed, &err) == 0) {
+		if (uuid_equal(&committed.origin, &run->unsettled)) {
+			/* Another finished it: to as many as our caller wants. */
+			if (paxos_take_over(run, &run->committed, &run->committed.ballot) == 0)
+				paxos_commit(run);
+			return true;
+		}
+		if (paxos_content_has(&committed, &run->unsettled)) {
+			paxos_finish(run, NULL);
+			return true;
+		}
+		if (paxos_content_may_have_had(&committed, &run->unsettled)) {
+			paxos_fail_unknown(run, 1);
+			return true;
+		}
 	}
-	if (paxos_ballot_compare(&committed->ballot, &run->unsettled_ballot) > 0) {
-		/* A younger one: whether ours came before it nobody knows. */
-		paxos_fail_unknown(run, 1);
-		return true;
-	}
-	if (!paxos_is_unsettled(run, &run->accepted)) {
-		message_payload_unref(run->unsettled);
-		run->unsettled = NULL;
-	}
+	if (run->accepted.message == NULL || run->accepted.bytes.size == 0 ||
+	    paxos_content_decode(run->accepted.bytes, &accepted, &err) != 0 ||
+	    !uuid_equal(&accepted.origin, &run->unsettled))
+		run->unsettled = (struct uuid){{0}};
 	return false;
 }
 
@@ -676,13 +712,7 @@ static void
 paxos_finish_accepted(struct paxos_run *run)
 {
 	atomic_fetch_add_explicit(&run->paxos->unfinished_commits, 1, memory_order_relaxed);
-	run->is_own = paxos_is_unsettled(run, &run->accepted);
-	run->is_empty = false;
-	run->value = paxos_payload(run, &run->ballot, run->accepted.mutation);
-	run->mutation = message_payload_new(run->accepted.mutation);
-	if (run->value == NULL || run->mutation == NULL)
-		paxos_fail_memory(run);
-	else
+	if (paxos_take_over(run, &run->accepted, &run->ballot) == 0)
 		paxos_send_proposal(run);
 }
 
@@ -702,7 +732,7 @@ paxos_catch_up(struct paxos_run *run)
 			0;
 	if (count == 0)
 		return false;
-	payload = paxos_payload(run, &run->committed.ballot, run->committed.mutation);
+	payload = paxos_payload(run, &run->committed.ballot, run->committed.bytes);
 	if (payload == NULL) {
 		paxos_fail_memory(run);
 		return true;
@@ -734,7 +764,7 @@ paxos_prepared(struct paxos_run *run)
 	if (paxos_settle(run))
 		return;
 	/* An empty value that was accepted says only that nothing older can come any more. */
-	if (run->accepted.message != NULL && run->accepted.mutation.size > 0 &&
+	if (run->accepted.message != NULL && run->accepted.bytes.size > 0 &&
 	    paxos_ballot_compare(&run->accepted.ballot, &run->committed.ballot) > 0)
 		paxos_finish_accepted(run);
 	else if (!paxos_catch_up(run))

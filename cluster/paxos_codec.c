@@ -96,7 +96,7 @@ paxos_commit_encode(const struct paxos_commit *commit, struct buffer *out)
 	paxos_put_uuid(&commit->ballot, out);
 	paxos_put_uuid(&commit->table, out);
 	paxos_put_bytes(commit->key, out);
-	paxos_put_bytes(commit->mutation, out);
+	paxos_put_bytes(commit->value, out);
 }
 
 int
@@ -110,13 +110,80 @@ paxos_commit_decode(struct slice bytes, struct paxos_commit *out, struct error *
 	paxos_uuid(&reader, &commit.ballot);
 	paxos_uuid(&reader, &commit.table);
 	commit.key = paxos_bytes(&reader);
-	commit.mutation = paxos_bytes(&reader);
+	commit.value = paxos_bytes(&reader);
 	if (paxos_end(&reader, "request", err) != 0)
 		return -1;
 	if (uuid_version(&commit.ballot) != 1)
 		return error_set(err, ERROR_INVALID, "a Paxos request has no ballot");
 	*out = commit;
 	return 0;
+}
+
+void
+paxos_content_encode(const struct paxos_content *content, struct buffer *out)
+{
+	buffer_put_u8(out, PAXOS_VERSION);
+	paxos_put_uuid(&content->origin, out);
+	buffer_put_u8(out, (uint8_t)content->history_count);
+	buffer_put_slice(out, content->history);
+	paxos_put_bytes(content->mutation, out);
+}
+
+int
+paxos_content_decode(struct slice value, struct paxos_content *out, struct error *err)
+{
+	struct reader reader = reader_of(value);
+	struct paxos_content content;
+
+	memset(&content, 0, sizeof(content));
+	paxos_version(&reader);
+	paxos_uuid(&reader, &content.origin);
+	content.history_count = reader_u8(&reader);
+	if (content.history_count > PAXOS_HISTORY_MAX)
+		reader.is_failed = true;
+	content.history =
+	    reader_bytes(&reader, (size_t)content.history_count * sizeof(content.origin.bytes));
+	content.mutation = paxos_bytes(&reader);
+	if (paxos_end(&reader, "value", err) != 0)
+		return -1;
+	*out = content;
+	return 0;
+}
+
+static struct uuid
+paxos_content_at(const struct paxos_content *content, uint32_t index)
+{
+	struct uuid origin;
+
+	memcpy(origin.bytes, content->history.data + (size_t)index * sizeof(origin.bytes),
+	    sizeof(origin.bytes));
+	return origin;
+}
+
+bool
+paxos_content_has(const struct paxos_content *content, const struct uuid *origin)
+{
+	bool has = uuid_equal(&content->origin, origin);
+
+	for (uint32_t i = 0; i < content->history_count && !has; i++) {
+		struct uuid other = paxos_content_at(content, i);
+
+		has = uuid_equal(&other, origin);
+	}
+	return has;
+}
+
+bool
+paxos_content_may_have_had(const struct paxos_content *content, const struct uuid *origin)
+{
+	struct uuid last;
+
+	if (paxos_content_has(content, origin))
+		return true;
+	if (content->history_count < PAXOS_HISTORY_MAX)
+		return false;
+	last = paxos_content_at(content, content->history_count - 1);
+	return paxos_ballot_compare(&last, origin) > 0;
 }
 
 void

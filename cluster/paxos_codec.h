@@ -20,13 +20,31 @@ int64_t paxos_ballot_timestamp(const struct uuid *ballot);
 /* Of `timestamp` (us since 1970), unique by `nonce`. */
 struct uuid paxos_ballot_make(int64_t timestamp, uint64_t nonce);
 
-/* PAXOS_PREPARE_REQ (no mutation), PAXOS_PROPOSE_REQ, PAXOS_COMMIT_REQ. */
+/*
+ * A value: a mutation, and of which values it is the follower. A replica that took a value over from another proposer
+ * keeps `origin`, so its maker finds out later what became of it. An empty value (no bytes) changes nothing.
+ */
+enum { PAXOS_HISTORY_MAX = 16 };
+struct paxos_content {
+	struct uuid origin; /* the ballot that it was made for */
+	uint32_t history_count; /* < PAXOS_HISTORY_MAX: there were no others before them */
+	struct slice
+	    history; /* origins of the values that were committed before, the last one first; 16 bytes each */
+	struct slice mutation; /* as mutation_encode() writes it */
+};
+void paxos_content_encode(const struct paxos_content *content, struct buffer *out);
+int paxos_content_decode(struct slice value, struct paxos_content *out, struct error *err);
+/* Is the origin that of the content, or in its history? */
+bool paxos_content_has(const struct paxos_content *content, const struct uuid *origin);
+/* ... or may it be further back than the history goes? */
+bool paxos_content_may_have_had(const struct paxos_content *content, const struct uuid *origin);
+
+/* PAXOS_PREPARE_REQ (no value), PAXOS_PROPOSE_REQ, PAXOS_COMMIT_REQ. */
 struct paxos_commit {
 	struct uuid ballot;
 	struct uuid table;
 	struct slice key;
-	struct slice
-	    mutation; /* as mutation_encode() writes it; empty: a value that changes nothing */
+	struct slice value; /* struct paxos_content, encoded; or empty */
 };
 void paxos_commit_encode(const struct paxos_commit *commit, struct buffer *out);
 int paxos_commit_decode(struct slice bytes, struct paxos_commit *out, struct error *err);
@@ -37,7 +55,7 @@ struct paxos_promise {
 	struct uuid promised; /* the highest so far: ours when is_promised */
 	/* The zero UUID: none. */
 	struct uuid accepted_ballot, committed_ballot;
-	struct slice accepted, committed; /* mutations */
+	struct slice accepted, committed; /* values */
 };
 void paxos_promise_encode(const struct paxos_promise *promise, struct buffer *out);
 int paxos_promise_decode(struct slice bytes, struct paxos_promise *out, struct error *err);

@@ -65,6 +65,7 @@ paxos_handling_resolve(struct paxos_handling *handling, struct error *err)
 {
 	struct paxos_step_call *call = &handling->call;
 	const struct keyspace_metadata *keyspace;
+	struct paxos_content content;
 
 	call->table = schema_table_by_id(handling->schema, &call->commit.table);
 	call->paxos_table =
@@ -73,9 +74,14 @@ paxos_handling_resolve(struct paxos_handling *handling, struct error *err)
 		return error_set(err, ERROR_INVALID, "a Paxos request is about an unknown table");
 	keyspace = schema_keyspace(handling->schema, call->table->keyspace);
 	call->is_durable = keyspace == NULL || keyspace->durable_writes;
-	if (call->step != PAXOS_COMMIT || call->commit.mutation.size == 0)
+	if (call->commit.value.size == 0)
 		return 0;
-	return mutation_decode(call->commit.mutation, paxos_find_table, handling->schema,
+	/* Looked at when it is proposed, too: what cannot be read shall not be decided. */
+	if (paxos_content_decode(call->commit.value, &content, err) != 0)
+		return -1;
+	if (call->step != PAXOS_COMMIT)
+		return 0;
+	return mutation_decode(content.mutation, paxos_find_table, handling->schema,
 	    &handling->arena, &call->mutation, err);
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 
-/* How a value in `proposal` and `most_recent_commit` is encoded: as mutations of ours. */
+/* How a value in `proposal` and `most_recent_commit` is encoded: in our way (paxos_codec.h). */
 enum { PAXOS_VALUE_VERSION = 100, PAXOS_TTL_MIN = 3 * 60 * 60 };
 
 /* What system.paxos says of one partition of one table. */
@@ -124,7 +124,7 @@ paxos_put_value(struct paxos_row_writer *writer, const char *ballot_column, cons
 
 	paxos_put_cell(
 	    writer, ballot_column, slice_of(commit->ballot.bytes, sizeof(commit->ballot.bytes)));
-	paxos_put_cell(writer, column, commit->mutation);
+	paxos_put_cell(writer, column, commit->value);
 	paxos_put_cell(writer, version_column, slice_of(version, sizeof(version)));
 }
 

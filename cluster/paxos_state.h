@@ -34,7 +34,7 @@ struct paxos_step_call {
 	const struct table_metadata *paxos_table; /* system.paxos */
 	bool is_durable; /* PAXOS_COMMIT: the keyspace's durable_writes */
 	struct mutation
-	    mutation; /* PAXOS_COMMIT: commit.mutation, decoded; update_count 0: nothing to write */
+	    mutation; /* PAXOS_COMMIT: that of commit.value, decoded; update_count 0: nothing to write */
 	struct arena *arena;
 	void (*on_done)(struct paxos_step_call *call, const struct error *err);
 	void *context;

@@ -55,6 +55,7 @@ struct schema_log {
 	struct schema_ballot ballot, ballot_seen;
 	int64_t timestamp; /* the youngest that anybody told */
 	struct schema_entry entry; /* that is proposed; owned */
+	struct error commit_error; /* why this node could not make it */
 	struct schema_entry found; /* accepted by somebody, not finished; owned */
 	struct schema_ballot found_ballot;
 	uint64_t prepared_epoch; /* ours when the question was put */
@@ -205,7 +206,8 @@ schema_commit(struct schema_log *log, const struct schema_entry *entry, struct e
 		return error_set(err, ERROR_SERVER,
 		    "schema change %" PRIu64 " came, and this node is still at %" PRIu64,
 		    entry->epoch, state->epoch);
-	/* Applied first: a crash between the two applies it again, which changes nothing. */
+	/* Applied first, durable with what is saved then: a crash between the two applies it again, which changes
+	 * nothing. */
 	if (log->ops->apply(log->context, slice_of(entry->bytes, entry->size), err) != 0)
 		return -1;
 	state->epoch = entry->epoch;
@@ -452,18 +454,19 @@ schema_count_members(struct schema_log *log, const struct topology *topology)
 }
 
 /*
- * Ask all members that are alive; this node's own answer, where it is one, is `own` (null: it does not vote).
- * include_learners: those who join hear it too. Begins a new round.
+ * Ask all members that are alive (with_learners: those who join too); then, while they are at it, this node itself: own()
+ * writes its answer, which counts where it is a member. Begins a new round.
  */
 static void
-schema_ask_all(struct schema_log *log, enum verb verb, struct buffer *question, struct slice own,
-    bool with_learners,
+schema_ask_all(struct schema_log *log, enum verb verb, struct buffer *question,
+    void (*own)(struct schema_log *log, struct buffer *out), bool with_learners,
     void (*on_answer)(struct schema_log *log, struct peer *peer, struct slice answer))
 {
 	const struct topology *topology = topology_acquire(log->topology);
 	struct message_payload *payload = message_payload_new(buffer_slice(question));
 	uint64_t round = ++log->round;
 	bool is_member = topology_member_count(topology) == 0;
+	struct buffer answer;
 
 	log->waiting = log->agreed = 0;
 	for (uint32_t i = 0; payload != NULL && i < topology_member_count(topology); i++) {
@@ -480,11 +483,15 @@ schema_ask_all(struct schema_log *log, enum verb verb, struct buffer *question, 
 		log->waiting++;
 		schema_ask(log, member->peer, verb, payload, round, on_answer);
 	}
-	message_payload_unref(payload);
 	topology_release(log->topology, topology);
-	/* Last, since it may decide the round. A task of an answer cannot have run yet: it is this stage's. */
+	/* A task of an answer cannot have run yet: it is this stage's. */
 	log->waiting++;
-	on_answer(log, peers_local(log->peers), is_member && payload != NULL ? own : slice_null);
+	buffer_init(&answer);
+	own(log, &answer);
+	on_answer(log, peers_local(log->peers),
+	    is_member && payload != NULL ? buffer_slice(&answer) : slice_null);
+	buffer_fini(&answer);
+	message_payload_unref(payload);
 }
 
 /* ---- The end of a change --------------------------------------------------------------------- */
@@ -522,10 +529,19 @@ schema_fail_unreachable(struct schema_log *log)
 
 /* ---- Commit ---------------------------------------------------------------------------------- */
 
-/* The entry is decided, and has been made true here. */
+/* The entry is decided, and has been made true by all who could. */
 static void
 schema_committed(struct schema_log *log)
 {
+	struct error err;
+
+	if (log->entry.epoch > log->state.epoch) {
+		err = log->commit_error;
+		error_prefix(&err, "the schema change is decided, but this node cannot make it");
+		log_error("%s", err.text);
+		schema_finish(log, false, &err);
+		return;
+	}
 	if (uuid_equal(&log->entry.id, &log->queue->id)) {
 		schema_finish(log, false, NULL);
 		return;
@@ -545,21 +561,21 @@ schema_commit_answered(struct schema_log *log, struct peer *peer, struct slice a
 }
 
 static void
+schema_commit_self(struct schema_log *log, struct buffer *out)
+{
+	(void)out;
+	(void)schema_commit(log, &log->entry, &log->commit_error);
+}
+
+static void
 schema_commit_everywhere(struct schema_log *log)
 {
 	struct buffer question;
-	struct error err;
 
-	if (schema_commit(log, &log->entry, &err) != 0) {
-		error_prefix(&err, "the schema change is decided, but this node cannot make it");
-		log_error("%s", err.text);
-		schema_finish(log, false, &err);
-		return;
-	}
 	buffer_init(&question);
 	schema_entry_encode(&log->entry, &question);
-	schema_ask_all(
-	    log, VERB_SCHEMA_COMMIT_REQ, &question, slice_of("", 0), true, schema_commit_answered);
+	schema_ask_all(log, VERB_SCHEMA_COMMIT_REQ, &question, schema_commit_self, true,
+	    schema_commit_answered);
 	buffer_fini(&question);
 }
 
@@ -595,20 +611,23 @@ schema_propose_answered(struct schema_log *log, struct peer *peer, struct slice 
 		schema_retry(log);
 }
 
+static void
+schema_accept_self(struct schema_log *log, struct buffer *out)
+{
+	schema_accept(log, &log->ballot, &log->entry, out);
+}
+
 /* log->entry goes to all. */
 static void
 schema_propose(struct schema_log *log)
 {
-	struct buffer question, own;
+	struct buffer question;
 
 	buffer_init(&question);
-	buffer_init(&own);
 	schema_ballot_encode(&log->ballot, &question);
 	schema_entry_encode(&log->entry, &question);
-	schema_accept(log, &log->ballot, &log->entry, &own);
-	schema_ask_all(log, VERB_SCHEMA_PROPOSE_REQ, &question, buffer_slice(&own), false,
+	schema_ask_all(log, VERB_SCHEMA_PROPOSE_REQ, &question, schema_accept_self, false,
 	    schema_propose_answered);
-	buffer_fini(&own);
 	buffer_fini(&question);
 }
 
@@ -762,9 +781,15 @@ schema_prepare_answered(struct schema_log *log, struct peer *peer, struct slice 
 }
 
 static void
+schema_promise_self(struct schema_log *log, struct buffer *out)
+{
+	schema_promise(log, &log->ballot, out);
+}
+
+static void
 schema_prepare(struct schema_log *log)
 {
-	struct buffer question, own;
+	struct buffer question;
 
 	log->ballot.time_us = (uint64_t)env_wall_us(log->env->env);
 	if (log->ballot.time_us <= log->ballot_seen.time_us)
@@ -776,13 +801,10 @@ schema_prepare(struct schema_log *log)
 	log->ahead_epoch = 0;
 	schema_entry_fini(&log->found);
 	buffer_init(&question);
-	buffer_init(&own);
 	schema_ballot_encode(&log->ballot, &question);
 	buffer_put_u64(&question, log->state.epoch);
-	schema_promise(log, &log->ballot, &own);
-	schema_ask_all(log, VERB_SCHEMA_PREPARE_REQ, &question, buffer_slice(&own), false,
+	schema_ask_all(log, VERB_SCHEMA_PREPARE_REQ, &question, schema_promise_self, false,
 	    schema_prepare_answered);
-	buffer_fini(&own);
 	buffer_fini(&question);
 }
 

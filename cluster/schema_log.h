@@ -35,6 +35,7 @@ struct schema_log_position {
 struct schema_log_ops {
 	/* Durable state of ours, opaque bytes. load leaves *out empty where nothing was saved. */
 	int (*load)(void *context, struct buffer *out, struct error *err);
+	/* Durable when it returns, and all that was applied or installed before. */
 	int (*save)(void *context, struct slice state, struct error *err);
 	/*
 	 * What `change` (schema_log_change()'s) does to the schema as it is now, written at `timestamp`
@@ -42,7 +43,7 @@ struct schema_log_ops {
 	 */
 	int (*transform)(
 	    void *context, void *change, int64_t timestamp, struct buffer *out, struct error *err);
-	/* Make an entry true here, durably. May be told twice of the same one. */
+	/* Make an entry true here. Durable with the next save(). May be told twice of the same one. */
 	int (*apply)(void *context, struct slice entry, struct error *err);
 	/* The whole schema, as bytes that another node's install() makes its own, written at `timestamp`. */
 	int (*snapshot)(void *context, int64_t timestamp, struct buffer *out, struct error *err);

@@ -343,7 +343,21 @@ schema_entry_close(struct schema_entry_reader *entry)
 	arena_fini(&entry->arena);
 }
 
-/* Write the mutations, durably, and let them take effect. */
+static bool
+schema_entry_deletes(const struct schema_entry_reader *entry)
+{
+	for (uint32_t i = 0; i < entry->count; i++) {
+		const struct mutation *mutation = &entry->mutations[i];
+
+		for (uint32_t k = 0; k < mutation->update_count; k++)
+			if (!deletion_is_live(mutation->updates[k].deletion) ||
+			    mutation->updates[k].tombstone_count > 0)
+				return true;
+	}
+	return false;
+}
+
+/* Write the mutations, and let them take effect. */
 static int
 schema_entry_write(struct schema_entry_reader *entry, struct error *err)
 {
@@ -352,8 +366,8 @@ schema_entry_write(struct schema_entry_reader *entry, struct error *err)
 
 	if (internal_apply(entry->executor, entry->mutations, entry->count, keyspace, err) != 0)
 		return -1;
-	/* Acknowledged schema changes survive the machine's death in every mode of the commit log. */
-	if (store_sync(entry->executor->store, err) != 0)
+	/* What is gone takes its files with it: not before that is certain. */
+	if (schema_entry_deletes(entry) && store_sync(entry->executor->store, err) != 0)
 		return -1;
 	return schema_entry_reload(entry, err);
 }
@@ -614,6 +628,7 @@ schema_sync_save(void *context, struct slice state, struct error *err)
 		"UPDATE system.paxos SET most_recent_commit = ? WHERE row_key = ? AND cf_id = ?",
 		values, 3, err) != 0)
 		return -1;
+	/* Acknowledged schema changes survive the machine's death in every mode of the commit log. */
 	return store_sync(executor->store, err);
 }
 

@@ -6,7 +6,7 @@
  * How a schema change takes effect, on the node where a client asked for it and on all others alike. An entry of
  * the schema log (cluster/schema_log.h) is the rows of system_schema that change, as mutations:
  *
- *   rows are written and synced -> what they touch is read back -> the store makes or drops tables
+ *   rows are written -> what they touch is read back -> the store makes or drops tables
  *     -> the new snapshot is current -> plans are made anew -> the version is told -> events to clients
  *
  * One at a time: the migration stage's, under the executor's ddl_lock, which keeps TRUNCATE out. Cassandra:

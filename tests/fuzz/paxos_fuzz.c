@@ -11,6 +11,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct paxos_acceptance acceptance;
 	struct paxos_promise promise;
 	struct paxos_commit commit;
+	struct paxos_content content;
 	struct slice input;
 	struct buffer out;
 	struct error err;
@@ -19,7 +20,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	input = slice_of(data + 1, size - 1);
 	buffer_init(&out);
-	switch (data[0] % 3) {
+	switch (data[0] % 4) {
 	case 0:
 		if (paxos_commit_decode(input, &commit, &err) == 0) {
 			paxos_commit_encode(&commit, &out);
@@ -32,6 +33,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			paxos_promise_encode(&promise, &out);
 			/* Of a flag that is neither 0 nor 1 nothing is left. */
 			assert(out.size == input.size);
+		}
+		break;
+	case 2:
+		if (paxos_content_decode(input, &content, &err) == 0) {
+			paxos_content_encode(&content, &out);
+			assert(slice_equal(buffer_slice(&out), input));
+			paxos_content_may_have_had(&content, &content.origin);
 		}
 		break;
 	default:

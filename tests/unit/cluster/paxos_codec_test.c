@@ -30,7 +30,7 @@ START_TEST(test_requests_go_there_and_back)
 {
 	struct paxos_commit commit = {.ballot = paxos_ballot_make(1700000000000001, 5),
 	    .key = slice_of_string("key"),
-	    .mutation = slice_of_string("the mutation")};
+	    .value = slice_of_string("the value")};
 	struct paxos_commit out;
 	struct buffer buffer;
 	struct error err;
@@ -40,7 +40,7 @@ START_TEST(test_requests_go_there_and_back)
 	paxos_commit_encode(&commit, &buffer);
 	ck_assert_int_eq(paxos_commit_decode(buffer_slice(&buffer), &out, &err), 0);
 	ck_assert(uuid_equal(&out.ballot, &commit.ballot) && uuid_equal(&out.table, &commit.table));
-	ck_assert(slice_equal(out.key, commit.key) && slice_equal(out.mutation, commit.mutation));
+	ck_assert(slice_equal(out.key, commit.key) && slice_equal(out.value, commit.value));
 	for (size_t size = 0; size < buffer.size; size++) {
 		ck_assert_int_ne(paxos_commit_decode(slice_of(buffer.data, size), &out, &err), 0);
 		ck_assert_int_eq(err.code, ERROR_INVALID);
@@ -57,7 +57,7 @@ START_TEST(test_a_request_without_a_ballot_is_refused)
 	struct buffer buffer;
 	struct error err;
 
-	commit.mutation = slice_of("", 0);
+	commit.value = slice_of("", 0);
 	buffer_init(&buffer);
 	paxos_commit_encode(&commit, &buffer);
 	ck_assert_int_ne(paxos_commit_decode(buffer_slice(&buffer), &out, &err), 0);
@@ -97,6 +97,42 @@ START_TEST(test_answers_go_there_and_back)
 }
 END_TEST
 
+START_TEST(test_a_value_knows_what_was_before_it)
+{
+	struct uuid origins[PAXOS_HISTORY_MAX + 2];
+	uint8_t history[16 * PAXOS_HISTORY_MAX];
+	struct paxos_content content = {.history_count = 3, .mutation = slice_of_string("m")}, out;
+	struct buffer buffer;
+	struct error err;
+
+	/* The last one first. */
+	for (int i = 0; i < PAXOS_HISTORY_MAX + 2; i++) {
+		origins[i] = paxos_ballot_make(1000 - i, 1);
+		if (i > 0 && i <= PAXOS_HISTORY_MAX)
+			memcpy(history + (i - 1) * 16, origins[i].bytes, 16);
+	}
+	content.origin = origins[0];
+	content.history = slice_of(history, 3 * 16);
+	buffer_init(&buffer);
+	paxos_content_encode(&content, &buffer);
+	ck_assert_int_eq(paxos_content_decode(buffer_slice(&buffer), &out, &err), 0);
+	ck_assert(slice_equal_string(out.mutation, "m") && out.history_count == 3);
+	for (size_t size = 0; size < buffer.size; size++)
+		ck_assert_int_ne(paxos_content_decode(slice_of(buffer.data, size), &out, &err), 0);
+	ck_assert_int_eq(paxos_content_decode(buffer_slice(&buffer), &out, &err), 0);
+	for (int i = 0; i <= 3; i++)
+		ck_assert(paxos_content_has(&out, &origins[i]));
+	/* There was nothing before a history that is not full. */
+	ck_assert(!paxos_content_has(&out, &origins[4]));
+	ck_assert(!paxos_content_may_have_had(&out, &origins[4]));
+	content.history_count = PAXOS_HISTORY_MAX;
+	content.history = slice_of(history, sizeof(history));
+	ck_assert(!paxos_content_has(&content, &origins[PAXOS_HISTORY_MAX + 1]));
+	ck_assert(paxos_content_may_have_had(&content, &origins[PAXOS_HISTORY_MAX + 1]));
+	buffer_fini(&buffer);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -109,6 +145,7 @@ main(void)
 	tcase_add_test(tcase, test_requests_go_there_and_back);
 	tcase_add_test(tcase, test_a_request_without_a_ballot_is_refused);
 	tcase_add_test(tcase, test_answers_go_there_and_back);
+	tcase_add_test(tcase, test_a_value_knows_what_was_before_it);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
