@@ -13,6 +13,7 @@ enum {
 	RANK_STREAM_SESSION = 430, /* one session: what came, its channel */
 	RANK_COORDINATOR_REQUEST = 410, /* one request; nothing is called under it */
 	RANK_PAXOS_RUN = 415, /* one round; nothing is called under it */
+	RANK_REPAIRS = 416, /* commands of repair and their lines; nothing is called under it */
 	RANK_TOPOLOGY_BUILD =
 	    780, /* a snapshot computes the replicas of a keyspace: one thread does it */
 	RANK_SNITCH = 785, /* names of places */

@@ -30,9 +30,27 @@ struct validation_scan {
 	struct arena arena; /* of a partition */
 };
 
+static bool
+validation_wants(const struct sstable_stats *stats, enum validation_data data,
+    const struct uuid *pending_repair)
+{
+	switch (data) {
+	case VALIDATION_UNREPAIRED:
+		return !stats->has_pending_repair && stats->repaired_at == 0;
+	case VALIDATION_REPAIRED:
+		return !stats->has_pending_repair && stats->repaired_at != 0;
+	case VALIDATION_PENDING:
+		return stats->has_pending_repair &&
+		    uuid_equal(&stats->pending_repair, pending_repair);
+	case VALIDATION_ALL:
+		break;
+	}
+	return true;
+}
+
 int
-validation_new(struct store *store, struct table_store *table, const struct uuid *pending_repair,
-    struct validation **out, struct error *err)
+validation_new(struct store *store, struct table_store *table, enum validation_data data,
+    const struct uuid *pending_repair, struct validation **out, struct error *err)
 {
 	struct validation *validation;
 	struct table_view *view;
@@ -49,9 +67,7 @@ validation_new(struct store *store, struct table_store *table, const struct uuid
 
 		if (stats == NULL)
 			rc = -1;
-		else if (pending_repair == NULL ||
-		    (stats->has_pending_repair &&
-			uuid_equal(&stats->pending_repair, pending_repair)))
+		else if (validation_wants(stats, data, pending_repair))
 			validation->sstables[validation->count++] = sstable_ref(view->sstables[i]);
 	}
 	table_view_release(view);

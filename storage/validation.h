@@ -14,11 +14,19 @@
 
 struct validation;
 
+/* Which SSTables count. */
+enum validation_data {
+	VALIDATION_ALL,
+	VALIDATION_UNREPAIRED, /* those of repairs under way neither */
+	VALIDATION_REPAIRED,
+	VALIDATION_PENDING, /* of one repair session */
+};
+
 /*
- * Flush, and hold the SSTables; with pending_repair (may be NULL) only those of that repair session. The table must not
- * be dropped before validation_free().
+ * Flush, and hold the SSTables; pending_repair is for VALIDATION_PENDING. The table must not be dropped before
+ * validation_free().
  */
-int validation_new(struct store *store, struct table_store *table,
+int validation_new(struct store *store, struct table_store *table, enum validation_data data,
     const struct uuid *pending_repair, struct validation **out, struct error *err);
 /* Partitions in the range (estimate): for merkle_depth(). */
 uint64_t validation_estimate(const struct validation *validation, struct merkle_range range);

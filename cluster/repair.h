@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_CLUSTER_REPAIR_H
+#define HELENUS_CLUSTER_REPAIR_H
+
+/*
+ * Repair (service/ActiveRepairService, repair/RepairRunnable, RepairSession, RepairJob): replicas of a range find out by
+ * Merkle trees where they differ, and stream what each lacks.
+ *
+ *   command  options -> ranges with the same replicas -> PREPARE to all -> a session for each such set -> CLEANUP
+ *   session  a job for each table
+ *   job      VALIDATION of all replicas (SNAPSHOT first, when not all at once) -> trees compared in pairs -> SYNC
+ *
+ * The coordinator of a command is one of the replicas, and asks itself like the others. Every question may be asked again: a
+ * participant answers "at work" after a while, and the coordinator goes on asking; so lost messages and long
+ * work need no timeouts that somebody would have to guess. A participant that dies, or does not know of the command
+ * (it was started anew), fails the sessions that it is part of; the others go on.
+ *
+ * Threads: all of it runs on CLUSTER_STAGE_ANTI_ENTROPY, which is one thread; what touches a disk for long on
+ * CLUSTER_STAGE_VALIDATION. Functions below may be called by any thread.
+ */
+#include "base/uuid.h"
+#include "cluster/messaging.h"
+#include "cluster/topology.h"
+#include "storage/store.h"
+
+struct repairs;
+
+enum repair_parallelism {
+	REPAIR_SEQUENTIAL, /* one replica validates at a time, of data as it was at the same moment */
+	REPAIR_PARALLEL,
+	REPAIR_DC_PARALLEL, /* one of each data center */
+};
+
+/* What is compared, and nothing is streamed. */
+enum repair_preview {
+	REPAIR_PREVIEW_NONE,
+	REPAIR_PREVIEW_ALL,
+	REPAIR_PREVIEW_UNREPAIRED,
+	REPAIR_PREVIEW_REPAIRED, /* is repaired data in sync? */
+};
+
+/* RepairOption. Zeros are nodetool's defaults but for parallelism, job_threads and is_incremental. */
+struct repair_options {
+	const char *keyspace;
+	const char *const *tables; /* count 0: all */
+	uint32_t table_count;
+	enum repair_parallelism parallelism;
+	uint32_t job_threads;
+	enum repair_preview preview;
+	bool is_incremental;
+	bool is_primary_range;
+	bool is_pull; /* this node fetches, and sends nothing */
+	bool is_forced; /* without the replicas that are down */
+	bool ignores_unreplicated;
+	const char *const *datacenters; /* count 0: all */
+	uint32_t datacenter_count;
+	const struct endpoint *hosts; /* count 0: all; this node must be one */
+	uint32_t host_count;
+	const struct ring_range *ranges; /* count 0: all of this node's */
+	uint32_t range_count;
+};
+
+/* A pair of replicas that exchange ranges of a table, for repair_ops.sync: `peer` and this node. */
+struct repair_sync {
+	struct peer *peer;
+	const char *keyspace, *table;
+	const struct ring_range *ranges;
+	uint32_t range_count;
+	bool is_pull; /* only fetch */
+	bool has_pending_repair;
+	struct uuid pending_repair; /* only SSTables of this session, which stay its own */
+	/* Once, on any thread. */
+	void (*on_done)(struct repair_sync *sync, const struct error *err);
+};
+
+/* What repair_history and parent_repair_history are told. Strings are borrowed for the call. */
+struct repair_record {
+	enum {
+		REPAIR_RECORD_PARENT_START,
+		REPAIR_RECORD_PARENT_SUCCESS,
+		REPAIR_RECORD_PARENT_FAILURE,
+		REPAIR_RECORD_START, /* of a session and a table */
+		REPAIR_RECORD_SUCCESS,
+		REPAIR_RECORD_FAILURE,
+	} kind;
+	struct uuid parent, session;
+	const char *keyspace;
+	const char *const *tables; /* a session's: one */
+	uint32_t table_count;
+	const struct ring_range *ranges;
+	uint32_t range_count;
+	struct peer *const *participants; /* a session's */
+	uint32_t participant_count;
+	const struct repair_options *options; /* PARENT_START */
+	const char *failure;
+};
+
+struct repair_ops {
+	void *context;
+	struct schema *(*schema)(void *context); /* the schema of now; a reference */
+	void (*sync)(void *context, struct repair_sync *sync);
+	void (*record)(void *context, const struct repair_record *record); /* must not wait */
+	uint64_t session_space; /* bytes of all trees of a job: repair_session_space */
+	uint32_t depth_max; /* repair_session_max_tree_depth */
+};
+
+struct repairs *repairs_new(struct cluster_env *env, struct peers *peers,
+    struct messaging *messaging, struct topology_holder *topology, struct store *store, const struct repair_ops *ops);
+/* With stages and timers quiet, messaging freed, the store open. NULL is accepted. */
+void repairs_free(struct repairs *repairs);
+/* The failure detector gave the peer up. */
+void repairs_peer_is_down(struct repairs *repairs, struct peer *peer);
+
+/* ---- Commands ---- */
+
+/*
+ * Begin a repair; its number (from 1) goes to *number, 0: the keyspace has one replica, there is nothing to do. Options are copied. ERROR_INVALID: no such keyspace or table,
+ * options that contradict each other.
+ */
+int repairs_start(struct repairs *repairs, const struct repair_options *options, uint32_t *number,
+    struct error *err);
+/* All commands that run end with an error (forceTerminateAllRepairSessions). Returns how many there are. */
+uint32_t repairs_terminate_all(struct repairs *repairs);
+
+/* A line of a command's progress. */
+struct repair_line {
+	int64_t time_ms;
+	int32_t percent; /* -1: none */
+	const char *text; /* borrowed for the call */
+};
+struct repair_status {
+	struct uuid parent;
+	bool is_done, has_failed;
+	uint32_t line_count;
+	char failure[ERROR_TEXT_MAX];
+};
+/* Lines from the given one on; false: there is no such command (only the last hundred are kept). */
+bool repairs_status(struct repairs *repairs, uint32_t number, uint32_t from,
+    void (*each)(void *context, const struct repair_line *line), void *context,
+    struct repair_status *out);
+
+#endif

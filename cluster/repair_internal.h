@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_CLUSTER_REPAIR_INTERNAL_H
+#define HELENUS_CLUSTER_REPAIR_INTERNAL_H
+
+/*
+ * Shared by repair.c (the door, questions), repair_command.c (a command and its sessions), repair_plan.c (which ranges with
+ * whom), repair_job.c (one table of a session) and repair_participant.c (the answering side).
+ */
+#include "base/lock.h"
+#include "cluster/repair.h"
+#include "cluster/repair_message.h"
+#include "storage/merkle_tree.h"
+#include "storage/validation.h"
+
+enum { REPAIR_COMMANDS_KEPT = 100 };
+
+/* ---- questions (repair.c) ---- */
+
+/*
+ * A question to a participant, asked until its work is done. On the heap, its own: it goes when its end has been told
+ * or it was cancelled, and no answer is on its way any more.
+ */
+struct repair_call {
+	struct message_callback callback;
+	struct task task;
+	struct cluster_timer timer;
+	struct repairs *repairs;
+	struct repair_call *next, **link; /* in repairs->calls */
+	struct peer *peer;
+	enum verb verb;
+	struct message_payload *payload; /* owned */
+	struct message_payload *answer; /* owned; the last */
+	uint32_t lost; /* answers that never came, in a row */
+	bool is_told; /* or cancelled */
+	/* On the anti-entropy stage; the result is borrowed. */
+	void (*on_done)(void *context, struct peer *peer, struct slice result, const struct error *err);
+	void *context;
+};
+typedef void (*repair_call_fn)(
+    void *context, struct peer *peer, struct slice result, const struct error *err);
+
+/* Ask; takes the payload's bytes (a copy). The handle is good until on_done is called. */
+struct repair_call *repair_call(struct repairs *repairs, struct peer *peer, enum verb verb,
+    struct slice payload, repair_call_fn on_done, void *context);
+void repair_call_cancel(struct repair_call *call);
+
+/* ---- a command ---- */
+
+/* Ranges that have the same replicas, which make one session. */
+struct repair_common {
+	struct peer **peers; /* owned; this node first */
+	uint32_t peer_count;
+	bool has_skipped; /* some replicas are down: --force */
+	struct ring_range *ranges; /* owned */
+	uint32_t range_count;
+};
+
+struct repair_plan {
+	struct repair_common *commons; /* owned */
+	uint32_t common_count;
+	uint32_t range_count;
+	struct peer **peers; /* owned; of all, each once; this node first */
+	uint32_t peer_count;
+};
+
+struct repair_table {
+	char *name; /* owned */
+	struct uuid id;
+	uint64_t partitions; /* the most that a participant estimates in the plan's ranges */
+};
+
+struct repair_text {
+	int64_t time_ms;
+	int32_t percent;
+	char *text; /* owned */
+};
+
+struct repair_command;
+struct repair_session;
+
+/* One table of a session. */
+struct repair_job {
+	struct repair_session *session;
+	struct repair_table *table;
+	enum { JOB_WAITING, JOB_SNAPSHOT, JOB_VALIDATION, JOB_SYNC, JOB_DONE } state;
+	uint32_t pending; /* answers */
+	struct merkle_tree **trees; /* owned; [participant * ranges + range] */
+	uint8_t *depths; /* owned; of each range */
+	uint32_t *chains; /* owned; of each participant: who validates after whom */
+	bool *is_asked; /* owned */
+	struct repair_call **calls; /* owned array; those that are out */
+	uint32_t call_count, call_room;
+	int64_t now_seconds;
+	uint64_t synced_ranges;
+};
+
+struct repair_session {
+	struct repair_command *command;
+	struct uuid id;
+	struct repair_common *common; /* the plan's */
+	struct repair_job *jobs; /* owned; one for each table */
+	uint32_t jobs_done;
+	bool is_done, has_failed;
+};
+
+struct repair_command {
+	struct repairs *repairs;
+	struct repair_command *next; /* guarded by repairs->lock */
+	struct task task;
+	uint32_t number;
+	struct uuid parent;
+
+	/* Copies. */
+	struct repair_options options;
+	char **texts; /* owned; what options point to */
+	uint32_t text_count;
+
+	/* Guarded by repairs->lock. */
+	struct repair_text *lines; /* owned */
+	uint32_t line_count;
+	bool is_done, has_failed;
+	char failure[ERROR_TEXT_MAX];
+	bool is_terminating;
+
+	/* The stage's. */
+	uint64_t started_ns;
+	int64_t repaired_at; /* 0: unrepaired */
+	struct repair_plan plan;
+	struct repair_table *tables; /* owned */
+	uint32_t table_count;
+	struct repair_session *sessions; /* owned */
+	uint32_t session_count, sessions_done, sessions_failed;
+	uint32_t running_jobs, next_job; /* jobs are counted session by session */
+	uint32_t ranges_done;
+	uint32_t pending; /* answers to a step */
+	struct repair_call **calls; /* owned array; of the step */
+	uint32_t call_count;
+	struct error err; /* the first of the step */
+	bool step_has_failed;
+	bool has_prepared; /* participants know of it */
+	uint64_t preview_ranges;
+};
+
+struct repairs {
+	struct cluster_env *env; /* borrowed, and all that follow */
+	struct peers *peers;
+	struct messaging *messaging;
+	struct topology_holder *topology;
+	struct store *store;
+	struct repair_ops ops;
+
+	struct lock lock;
+	/* Guarded by lock. */
+	struct repair_command *commands; /* owned; the newest first */
+	uint32_t last_number;
+
+	/* The stage's. */
+	struct repair_call *calls; /* owned */
+	struct repair_parent *parents; /* owned; repair_participant.c */
+	struct cluster_timer tick_timer; /* armed while there are works */
+	struct task tick_task;
+	bool is_ticking;
+};
+
+/* ---- repair.c ---- */
+void repair_uuid(struct repairs *repairs, struct uuid *out); /* a timeuuid of now */
+struct peer *repair_peer(struct repairs *repairs, const struct endpoint *endpoint);
+/* Does the peer answer? */
+bool repair_is_alive(const struct peer *peer);
+
+/* ---- repair_plan.c ---- */
+
+/*
+ * Which ranges with whom. *skipped_text: a notice of what is left out, or empty. ERROR_INVALID: the options ask for what
+ * this node cannot repair; ERROR_UNAVAILABLE: replicas are down.
+ */
+int repair_plan_make(struct repairs *repairs, const struct topology *topology,
+    const struct keyspace_metadata *keyspace, const struct repair_options *options,
+    struct repair_plan *out, struct error *err);
+void repair_plan_fini(struct repair_plan *plan);
+
+/* ---- repair_command.c ---- */
+void repair_command_begin(struct repair_command *command);
+void repair_command_free(struct repair_command *command);
+/* A line that nodetool shows. */
+void repair_say(struct repair_command *command, bool has_percent, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The job has ended; err: the whole session fails with it. */
+void repair_job_ended(struct repair_job *job, const struct error *err);
+void repair_command_terminate(struct repair_command *command, const char *why);
+
+/* ---- repair_job.c ---- */
+void repair_job_start(struct repair_job *job);
+/* Its questions are not waited for any more. */
+void repair_job_cancel(struct repair_job *job);
+void repair_job_fini(struct repair_job *job);
+
+/* ---- repair_participant.c ---- */
+void repair_participant_init(struct repairs *repairs); /* handlers */
+void repair_participant_peer_is_down(struct repairs *repairs, struct peer *peer);
+void repair_participant_free(struct repairs *repairs);
+
+#endif

@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/repair_participant.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/alloc.h"
+#include "base/log.h"
+
+#define REPAIR_HOLD_NS UINT64_C(4000000000) /* before who waits is told that it takes longer */
+#define REPAIR_TICK_NS UINT64_C(1000000000)
+enum { REPAIR_ARENA_BLOCK = 4096 };
+
+/* ---- parents and works ---------------------------------------------------------------------------------- */
+
+static void
+repair_snapshot_free(struct repair_snapshot *snapshot)
+{
+	if (snapshot == NULL)
+		return;
+	validation_free(snapshot->validation);
+	schema_unref(snapshot->schema);
+	free(snapshot);
+}
+
+static void
+repair_work_free(struct repair_work *work)
+{
+	for (struct repair_work **at = &work->parent->works; *at != NULL; at = &(*at)->next) {
+		if (*at == work) {
+			*at = work->next;
+			break;
+		}
+	}
+	message_unref(work->request);
+	message_unref(work->parked);
+	repair_snapshot_free(work->snapshot);
+	arena_fini(&work->arena);
+	buffer_fini(&work->result);
+	free(work);
+}
+
+static void
+repair_parent_free(struct repair_parent *parent)
+{
+	for (struct repair_parent **at = &parent->repairs->parents; *at != NULL; at = &(*at)->next) {
+		if (*at == parent) {
+			*at = parent->next;
+			break;
+		}
+	}
+	while (parent->works != NULL)
+		repair_work_free(parent->works);
+	while (parent->snapshots != NULL) {
+		struct repair_snapshot *snapshot = parent->snapshots;
+
+		parent->snapshots = snapshot->next;
+		repair_snapshot_free(snapshot);
+	}
+	free(parent->keyspace);
+	free(parent->tables);
+	free(parent->ranges);
+	free(parent->participants);
+	free(parent);
+}
+
+/* Nobody asks any more: what runs is told, what waits goes. */
+static void
+repair_parent_close(struct repair_parent *parent)
+{
+	struct repair_work *next;
+
+	parent->is_closed = true;
+	for (struct repair_work *work = parent->works; work != NULL; work = next) {
+		next = work->next;
+		atomic_store_explicit(&work->is_cancelled, true, memory_order_relaxed);
+		if (work->is_done)
+			repair_work_free(work);
+	}
+	if (parent->works == NULL)
+		repair_parent_free(parent);
+}
+
+static struct repair_parent *
+repair_parent_find(struct repairs *repairs, const struct uuid *id)
+{
+	for (struct repair_parent *parent = repairs->parents; parent != NULL; parent = parent->next)
+		if (!parent->is_closed && uuid_equal(&parent->id, id))
+			return parent;
+	return NULL;
+}
+
+static struct repair_parent *
+repair_parent_new(
+    struct repairs *repairs, const struct repair_message *message, struct peer *coordinator)
+{
+	struct repair_parent *parent = xzalloc(sizeof(*parent));
+
+	parent->repairs = repairs;
+	parent->id = message->parent;
+	parent->coordinator = coordinator;
+	parent->keyspace =
+	    xstrndup((const char *)message->keyspace.data, message->keyspace.size);
+	parent->flags = message->flags;
+	parent->preview = message->preview;
+	parent->repaired_at = message->repaired_at;
+	parent->table_count = message->table_count;
+	parent->tables = xcalloc((size_t)message->table_count + 1, sizeof(*parent->tables));
+	memcpy(parent->tables, message->tables, message->table_count * sizeof(*parent->tables));
+	parent->range_count = message->range_count;
+	parent->ranges = xcalloc((size_t)message->range_count + 1, sizeof(*parent->ranges));
+	memcpy(parent->ranges, message->ranges, message->range_count * sizeof(*parent->ranges));
+	parent->participant_count = message->endpoint_count;
+	parent->participants =
+	    xcalloc((size_t)message->endpoint_count + 1, sizeof(*parent->participants));
+	memcpy(parent->participants, message->endpoints,
+	    message->endpoint_count * sizeof(*parent->participants));
+	parent->next = repairs->parents;
+	repairs->parents = parent;
+	return parent;
+}
+
+/* ---- answers -------------------------------------------------------------------------------------------- */
+
+static void
+repair_respond(struct repairs *repairs, const struct message *request, uint8_t status,
+    const char *text)
+{
+	struct buffer answer;
+
+	buffer_init(&answer);
+	buffer_put_u8(&answer, status);
+	buffer_put_string(&answer, text);
+	if (answer.is_failed)
+		messaging_respond_failure(repairs->messaging, request, FAILURE_UNKNOWN, NULL);
+	else
+		messaging_respond(repairs->messaging, request, buffer_slice(&answer), NULL);
+	buffer_fini(&answer);
+}
+
+void
+repair_work_fail(struct repair_work *work, const struct error *err)
+{
+	buffer_clear(&work->result);
+	buffer_put_u8(&work->result, REPAIR_FAILED);
+	buffer_put_string(&work->result, err->text);
+}
+
+/* The answer goes to who waits for it; the work with it. */
+static void
+repair_work_answer(struct repair_work *work)
+{
+	struct repairs *repairs = work->parent->repairs;
+
+	if (work->parked == NULL)
+		return;
+	if (work->result.is_failed)
+		messaging_respond_failure(repairs->messaging, work->parked, FAILURE_UNKNOWN, NULL);
+	else
+		messaging_respond(
+		    repairs->messaging, work->parked, buffer_slice(&work->result), NULL);
+	repair_work_free(work);
+}
+
+static void
+repair_work_done(struct task *task, struct worker *worker)
+{
+	struct repair_work *work = (struct repair_work *)task;
+	struct repair_parent *parent = work->parent;
+
+	(void)worker;
+	work->is_done = true;
+	if (work->message.verb == VERB_SNAPSHOT_MSG && work->snapshot != NULL) {
+		work->snapshot->next = parent->snapshots;
+		parent->snapshots = work->snapshot;
+		work->snapshot = NULL;
+	}
+	if (parent->is_closed)
+		repair_work_free(work);
+	else
+		repair_work_answer(work);
+	if (parent->is_closed && parent->works == NULL)
+		repair_parent_free(parent);
+}
+
+/* From any thread: back to the stage. */
+static void
+repair_work_finish(struct repair_work *work)
+{
+	work->task.run = repair_work_done;
+	/* Not taken: the node stops, and repairs_free() frees it. */
+	(void)cluster_submit(work->parent->repairs->env, CLUSTER_STAGE_ANTI_ENTROPY, &work->task);
+}
+
+/* ---- the work: on the validation stage ------------------------------------------------------------------ */
+
+/* The table; *schema is a reference that keeps it. */
+static struct table_store *
+repair_find_table(struct repairs *repairs, const struct uuid *id, struct schema **schema,
+    struct error *err)
+{
+	const struct table_metadata *metadata;
+	struct table_store *table = NULL;
+	char text[UUID_TEXT_SIZE];
+
+	*schema = repairs->ops.schema(repairs->ops.context);
+	metadata = schema_table_by_id(*schema, id);
+	if (metadata != NULL)
+		table = store_table(repairs->store, metadata);
+	if (table == NULL) {
+		uuid_format(id, text);
+		error_set(err, ERROR_INVALID,
+		    "Table with id %s was dropped during prepare phase of repair", text);
+		schema_unref(*schema);
+	}
+	return table;
+}
+
+/* What is in memory shall count, and be compared. */
+static int
+repair_run_prepare(struct repair_work *work, struct error *err)
+{
+	const struct repair_parent *parent = work->parent;
+	struct repairs *repairs = parent->repairs;
+
+	buffer_put_u8(&work->result, REPAIR_DONE);
+	buffer_put_vint(&work->result, parent->table_count);
+	for (uint32_t i = 0; i < parent->table_count; i++) {
+		struct schema *schema;
+		struct table_store *table =
+		    repair_find_table(repairs, &parent->tables[i], &schema, err);
+		uint64_t partitions = 0;
+		int rc;
+
+		if (table == NULL)
+			return -1;
+		rc = store_flush(repairs->store, table, err);
+		for (uint32_t j = 0; j < parent->range_count && rc == 0; j++) {
+			uint64_t found, bytes;
+
+			/* One that wraps counts as what is behind its begin: an estimate. */
+			store_range_estimate(repairs->store, table, parent->ranges[j].left,
+			    parent->ranges[j].left < parent->ranges[j].right
+				? parent->ranges[j].right
+				: INT64_MIN,
+			    &found, &bytes);
+			partitions += found;
+		}
+		schema_unref(schema);
+		if (rc != 0)
+			return -1;
+		buffer_put_vint(&work->result, partitions);
+	}
+	return 0;
+}
+
+static struct repair_snapshot *
+repair_snapshot_new(struct repair_work *work, struct error *err)
+{
+	static const enum validation_data previews[] = {[REPAIR_PREVIEW_NONE] = VALIDATION_ALL,
+	    [REPAIR_PREVIEW_ALL] = VALIDATION_ALL,
+	    [REPAIR_PREVIEW_UNREPAIRED] = VALIDATION_UNREPAIRED,
+	    [REPAIR_PREVIEW_REPAIRED] = VALIDATION_REPAIRED};
+	const struct repair_parent *parent = work->parent;
+	struct repairs *repairs = parent->repairs;
+	enum validation_data data = previews[parent->preview];
+	struct repair_snapshot *snapshot = xzalloc(sizeof(*snapshot));
+	struct table_store *table =
+	    repair_find_table(repairs, &work->message.table, &snapshot->schema, err);
+
+	if (table == NULL) {
+		free(snapshot);
+		return NULL;
+	}
+	if (data == VALIDATION_ALL && (parent->flags & REPAIR_IS_INCREMENTAL) != 0)
+		data = VALIDATION_PENDING;
+	snapshot->session = work->message.session;
+	snapshot->table = work->message.table;
+	if (validation_new(repairs->store, table, data, &parent->id, &snapshot->validation, err) !=
+	    0) {
+		schema_unref(snapshot->schema);
+		free(snapshot);
+		return NULL;
+	}
+	return snapshot;
+}
+
+static int
+repair_validation_progress(
+    void *context, uint64_t partitions, uint64_t bytes, struct error *err)
+{
+	struct repair_work *work = context;
+
+	(void)partitions;
+	(void)bytes;
+	if (atomic_load_explicit(&work->is_cancelled, memory_order_relaxed))
+		return error_set(err, ERROR_SHUTDOWN, "Validation was cancelled");
+	return 0;
+}
+
+static int
+repair_run_validation(struct repair_work *work, struct error *err)
+{
+	const struct repair_message *message = &work->message;
+	struct buffer encoded;
+	int rc = 0;
+
+	if (work->snapshot == NULL)
+		work->snapshot = repair_snapshot_new(work, err);
+	if (work->snapshot == NULL)
+		return -1;
+	buffer_put_u8(&work->result, REPAIR_DONE);
+	buffer_put_vint(&work->result, message->range_count);
+	buffer_init(&encoded);
+	for (uint32_t i = 0; i < message->range_count && rc == 0; i++) {
+		struct merkle_tree *tree = merkle_tree_new(
+		    (struct merkle_range){message->ranges[i].left, message->ranges[i].right},
+		    message->depths[i]);
+
+		if (tree == NULL)
+			rc = error_set(err, ERROR_NO_MEMORY, "no memory for a Merkle tree");
+		else
+			rc = validation_run(work->snapshot->validation, tree, message->now_seconds,
+			    repair_validation_progress, work, err);
+		if (rc == 0) {
+			buffer_clear(&encoded);
+			merkle_tree_encode(tree, &encoded);
+			rc = buffer_check(&encoded, err);
+			buffer_put_vint(&work->result, encoded.size);
+			buffer_put_slice(&work->result, buffer_slice(&encoded));
+		}
+		merkle_tree_free(tree);
+	}
+	buffer_fini(&encoded);
+	return rc == 0 ? buffer_check(&work->result, err) : rc;
+}
+
+static int
+repair_run_snapshot(struct repair_work *work, struct error *err)
+{
+	work->snapshot = repair_snapshot_new(work, err);
+	buffer_put_u8(&work->result, REPAIR_DONE);
+	return work->snapshot == NULL ? -1 : 0;
+}
+
+static void
+repair_sync_done(struct repair_sync *sync, const struct error *err)
+{
+	struct repair_work *work =
+	    (struct repair_work *)((char *)sync - offsetof(struct repair_work, sync));
+
+	buffer_put_u8(&work->result, REPAIR_DONE);
+	if (err != NULL)
+		repair_work_fail(work, err);
+	repair_work_finish(work);
+}
+
+/* Returns 1: repair_sync_done() will be called. */
+static int
+repair_run_sync(struct repair_work *work, struct error *err)
+{
+	const struct repair_parent *parent = work->parent;
+	const struct repair_message *message = &work->message;
+	struct repairs *repairs = parent->repairs;
+	const struct table_metadata *metadata;
+	struct schema *schema = repairs->ops.schema(repairs->ops.context);
+	const char *name = NULL;
+
+	metadata = schema_table_by_id(schema, &message->table);
+	if (metadata != NULL)
+		name = arena_strndup(
+		    &work->arena, (const char *)metadata->name.data, metadata->name.size);
+	schema_unref(schema);
+	if (name == NULL)
+		return error_set(err, ERROR_INVALID, "A table was dropped during repair");
+	work->sync = (struct repair_sync){.peer = repair_peer(repairs, &message->endpoints[0]),
+	    .keyspace = parent->keyspace,
+	    .table = name,
+	    .ranges = message->ranges,
+	    .range_count = message->range_count,
+	    .is_pull = (message->flags & REPAIR_IS_PULL) != 0,
+	    .has_pending_repair = (parent->flags & REPAIR_IS_INCREMENTAL) != 0,
+	    .pending_repair = parent->id,
+	    .on_done = repair_sync_done};
+	repairs->ops.sync(repairs->ops.context, &work->sync);
+	return 1;
+}
+
+static void
+repair_work_run(struct task *task, struct worker *worker)
+{
+	struct repair_work *work = (struct repair_work *)task;
+	struct error err;
+	int rc;
+
+	(void)worker;
+	error_clear(&err);
+	switch (work->message.verb) {
+	case VERB_PREPARE_MSG:
+		rc = repair_run_prepare(work, &err);
+		break;
+	case VERB_SNAPSHOT_MSG:
+		rc = repair_run_snapshot(work, &err);
+		break;
+	case VERB_VALIDATION_REQ:
+		rc = repair_run_validation(work, &err);
+		break;
+	case VERB_SYNC_REQ:
+		rc = repair_run_sync(work, &err);
+		break;
+	default:
+		rc = error_set(&err, ERROR_PROTOCOL, "Incremental repair is not supported");
+		break;
+	}
+	if (rc < 0)
+		repair_work_fail(work, &err);
+	if (rc <= 0)
+		repair_work_finish(work);
+}
+
+/* ---- who waits too long is told so -------------------------------------------------------------------------- */
+
+static void repair_tick_start(struct repairs *repairs);
+
+static void
+repair_tick(struct task *task, struct worker *worker)
+{
+	struct repairs *repairs =
+	    (struct repairs *)((char *)task - offsetof(struct repairs, tick_task));
+	uint64_t now = env_monotonic_ns(repairs->env->env);
+	bool has_work = false;
+
+	(void)worker;
+	repairs->is_ticking = false;
+	for (struct repair_parent *parent = repairs->parents; parent != NULL;
+	     parent = parent->next) {
+		for (struct repair_work *work = parent->works; work != NULL; work = work->next) {
+			has_work = true;
+			if (work->parked == NULL || now - work->parked_ns < REPAIR_HOLD_NS)
+				continue;
+			repair_respond(repairs, work->parked, REPAIR_WORKING, "");
+			message_unref(work->parked);
+			work->parked = NULL;
+		}
+	}
+	if (has_work)
+		repair_tick_start(repairs);
+}
+
+static void
+repair_tick_fired(struct cluster_timer *timer)
+{
+	struct repairs *repairs =
+	    (struct repairs *)((char *)timer - offsetof(struct repairs, tick_timer));
+
+	(void)cluster_submit(repairs->env, CLUSTER_STAGE_ANTI_ENTROPY, &repairs->tick_task);
+}
+
+static void
+repair_tick_start(struct repairs *repairs)
+{
+	if (repairs->is_ticking)
+		return;
+	repairs->is_ticking = true;
+	repairs->tick_task.run = repair_tick;
+	repairs->tick_timer.fire = repair_tick_fired;
+	cluster_timer_start(repairs->env, &repairs->tick_timer, REPAIR_TICK_NS);
+}
+
+/* ---- requests -------------------------------------------------------------------------------------------------- */
+
+static void
+repair_park(struct repair_work *work, struct message *message)
+{
+	/* A second asking of the same: the first one has been given up. */
+	message_unref(work->parked);
+	message_ref(message);
+	work->parked = message;
+	work->parked_ns = env_monotonic_ns(work->parent->repairs->env->env);
+}
+
+static bool
+repair_is_same_work(const struct repair_message *a, const struct repair_message *b)
+{
+	return a->verb == b->verb && uuid_equal(&a->session, &b->session) &&
+	    uuid_equal(&a->table, &b->table) &&
+	    (a->verb != VERB_SYNC_REQ || endpoint_equal(&a->endpoints[0], &b->endpoints[0]));
+}
+
+static struct repair_work *
+repair_work_find(struct repair_parent *parent, const struct repair_message *message)
+{
+	for (struct repair_work *work = parent->works; work != NULL; work = work->next)
+		if (repair_is_same_work(&work->message, message))
+			return work;
+	return NULL;
+}
+
+static struct repair_snapshot *
+repair_snapshot_take(struct repair_parent *parent, const struct repair_message *message)
+{
+	for (struct repair_snapshot **at = &parent->snapshots; *at != NULL; at = &(*at)->next) {
+		struct repair_snapshot *snapshot = *at;
+
+		if (!uuid_equal(&snapshot->session, &message->session) ||
+		    !uuid_equal(&snapshot->table, &message->table))
+			continue;
+		*at = snapshot->next;
+		return snapshot;
+	}
+	return NULL;
+}
+
+/* Takes the arena. */
+static void
+repair_work_start(struct repair_parent *parent, struct message *request, struct arena *arena,
+    const struct repair_message *message)
+{
+	struct repairs *repairs = parent->repairs;
+	struct repair_work *work = xzalloc(sizeof(*work));
+
+	work->parent = parent;
+	message_ref(request);
+	work->request = request;
+	work->arena = *arena;
+	work->message = *message;
+	buffer_init(&work->result);
+	work->next = parent->works;
+	parent->works = work;
+	repair_park(work, request);
+	if (message->verb == VERB_VALIDATION_REQ)
+		work->snapshot = repair_snapshot_take(parent, message);
+	work->task.run = repair_work_run;
+	if (!cluster_submit(repairs->env, CLUSTER_STAGE_VALIDATION, &work->task)) {
+		repair_respond(repairs, request, REPAIR_FAILED, "ValidationExecutor is full");
+		repair_work_free(work);
+		return;
+	}
+	repair_tick_start(repairs);
+}
+
+static void
+repair_handle_asked(struct repairs *repairs, struct message *request, struct arena *arena,
+    const struct repair_message *message)
+{
+	struct repair_parent *parent = repair_parent_find(repairs, &message->parent);
+	struct repair_work *work;
+	char text[UUID_TEXT_SIZE + 64], id[UUID_TEXT_SIZE];
+
+	if (parent == NULL && message->verb == VERB_PREPARE_MSG)
+		parent = repair_parent_new(
+		    repairs, message, repair_peer(repairs, &request->from));
+	if (parent == NULL) {
+		uuid_format(&message->parent, id);
+		snprintf(text, sizeof(text),
+		    "Parent repair session with id = %s has failed or is not known.", id);
+		repair_respond(repairs, request, REPAIR_FAILED, text);
+		arena_fini(arena);
+		return;
+	}
+	work = repair_work_find(parent, message);
+	if (work == NULL) {
+		repair_work_start(parent, request, arena, message);
+		return;
+	}
+	arena_fini(arena);
+	repair_park(work, request);
+	if (work->is_done)
+		repair_work_answer(work);
+}
+
+static void
+repair_handle_cleanup(
+    struct repairs *repairs, struct message *request, const struct repair_message *message)
+{
+	struct repair_parent *parent = repair_parent_find(repairs, &message->parent);
+
+	if (parent != NULL)
+		repair_parent_close(parent);
+	repair_respond(repairs, request, REPAIR_DONE, "");
+}
+
+static void
+repair_handle(void *context, struct message *request, struct worker *worker)
+{
+	struct repairs *repairs = context;
+	struct repair_message message;
+	struct arena arena;
+	struct error err;
+
+	(void)worker;
+	arena_init(&arena, REPAIR_ARENA_BLOCK);
+	if (repair_message_decode((enum verb)request->verb, message_payload_slice(request), &arena,
+		&message, &err) != 0 ||
+	    (message.verb == VERB_PREPARE_MSG && message.preview > REPAIR_PREVIEW_REPAIRED &&
+		error_set(&err, ERROR_PROTOCOL, "unknown kind of preview: %u",
+		    (unsigned)message.preview) != 0)) {
+		repair_respond(repairs, request, REPAIR_FAILED, err.text);
+		arena_fini(&arena);
+	} else if (message.verb == VERB_CLEANUP_MSG) {
+		repair_handle_cleanup(repairs, request, &message);
+		arena_fini(&arena);
+	} else {
+		repair_handle_asked(repairs, request, &arena, &message);
+	}
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+void
+repair_participant_init(struct repairs *repairs)
+{
+	static const enum verb verbs[] = {VERB_PREPARE_MSG, VERB_SNAPSHOT_MSG, VERB_VALIDATION_REQ,
+	    VERB_SYNC_REQ, VERB_CLEANUP_MSG, VERB_PREPARE_CONSISTENT_REQ, VERB_FINALIZE_PROPOSE_MSG,
+	    VERB_FINALIZE_COMMIT_MSG, VERB_FAILED_SESSION_MSG};
+
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		messaging_handle(repairs->messaging, verbs[i], CLUSTER_STAGE_ANTI_ENTROPY,
+		    repair_handle, repairs);
+}
+
+void
+repair_participant_peer_is_down(struct repairs *repairs, struct peer *peer)
+{
+	struct repair_parent *next;
+
+	for (struct repair_parent *parent = repairs->parents; parent != NULL; parent = next) {
+		next = parent->next;
+		if (parent->coordinator == peer && !parent->is_closed)
+			repair_parent_close(parent);
+	}
+}
+
+void
+repair_participant_free(struct repairs *repairs)
+{
+	while (repairs->parents != NULL)
+		repair_parent_free(repairs->parents);
+}

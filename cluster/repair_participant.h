@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_CLUSTER_REPAIR_PARTICIPANT_H
+#define HELENUS_CLUSTER_REPAIR_PARTICIPANT_H
+
+/*
+ * The answering side of a repair. A parent is what this node knows of a command (ParentRepairSession); a work is one
+ * question of its coordinator, from when it came until its answer has gone.
+ *
+ * Parents and works are the anti-entropy stage's. A work that runs, on the validation stage, has its request and its result
+ * to itself, and what is constant of its parent.
+ */
+#include <stdatomic.h>
+#include "base/arena.h"
+#include "cluster/repair_internal.h"
+
+/* SSTables as they were at SNAPSHOT_MSG, until they are validated. */
+struct repair_snapshot {
+	struct repair_snapshot *next;
+	struct uuid session, table;
+	struct schema *schema; /* a reference: the table's metadata */
+	struct validation *validation; /* owned */
+};
+
+struct repair_parent {
+	struct repair_parent *next;
+	struct repairs *repairs;
+	struct uuid id;
+	struct peer *coordinator;
+	char *keyspace; /* owned; constant, as all that follow */
+	uint8_t flags, preview;
+	int64_t repaired_at;
+	struct uuid *tables; /* owned */
+	uint32_t table_count;
+	struct ring_range *ranges; /* owned */
+	uint32_t range_count;
+	struct endpoint *participants; /* owned */
+	uint32_t participant_count;
+
+	/* The stage's. */
+	struct repair_work *works; /* owned */
+	struct repair_snapshot *snapshots; /* owned */
+	bool is_closed; /* nobody asks any more; it goes with its last work */
+};
+
+struct repair_work {
+	struct task task;
+	struct repair_work *next;
+	struct repair_parent *parent;
+	struct message *request; /* a reference */
+	struct arena arena; /* what `message` points to */
+	struct repair_message message;
+	struct repair_snapshot *snapshot; /* owned; VALIDATION: taken before; SNAPSHOT: made */
+	struct repair_sync sync;
+	struct buffer result; /* of the answer, with its status */
+	atomic_bool is_cancelled; /* relaxed: a hint to who runs */
+
+	/* The stage's. */
+	struct message *parked; /* a reference; who waits */
+	uint64_t parked_ns;
+	bool is_done;
+};
+
+/* The answer is that it failed. */
+void repair_work_fail(struct repair_work *work, const struct error *err);
+
+#endif
