@@ -54,8 +54,7 @@ repair_call_lost(struct repair_call *call)
 static void
 repair_call_answered(struct repair_call *call)
 {
-	struct reader reader =
-	    reader_of((struct slice){call->answer->data, call->answer->size});
+	struct reader reader = reader_of((struct slice){call->answer->data, call->answer->size});
 	uint8_t status = reader_u8(&reader);
 	struct slice rest = {reader.at, reader_left(&reader)};
 	char address[ENDPOINT_TEXT_SIZE];
@@ -146,8 +145,8 @@ repair_call_ask(struct repair_call *call)
 		repair_call_lost(call);
 		return;
 	}
-	messaging_request(call->repairs->messaging, call->peer, message, REPAIR_ASK_NS,
-	    &call->callback, NULL);
+	messaging_request(
+	    call->repairs->messaging, call->peer, message, REPAIR_ASK_NS, &call->callback, NULL);
 }
 
 struct repair_call *
@@ -289,8 +288,7 @@ repair_is_alive(const struct peer *peer)
 /* ---- commands ---------------------------------------------------------------------------------------- */
 
 static int
-repair_check_names(
-    struct repairs *repairs, const struct repair_options *options, struct error *err)
+repair_check_names(struct repairs *repairs, const struct repair_options *options, struct error *err)
 {
 	struct schema *schema = repairs->ops.schema(repairs->ops.context);
 	const struct keyspace_metadata *keyspace =
@@ -298,14 +296,13 @@ repair_check_names(
 	int rc = 0;
 
 	if (keyspace == NULL || keyspace->is_virtual)
-		rc = error_set(err, ERROR_INVALID, "Keyspace [%s] does not exist.",
-		    options->keyspace);
+		rc = error_set(
+		    err, ERROR_INVALID, "Keyspace [%s] does not exist.", options->keyspace);
 	for (uint32_t i = 0; i < options->table_count && rc == 0; i++)
 		if (schema_table(schema, keyspace->name, slice_of_string(options->tables[i])) ==
 		    NULL)
-			rc = error_set(err, ERROR_INVALID,
-			    "Unknown keyspace/cf pair (%s.%s)", options->keyspace,
-			    options->tables[i]);
+			rc = error_set(err, ERROR_INVALID, "Unknown keyspace/cf pair (%s.%s)",
+			    options->keyspace, options->tables[i]);
 	schema_unref(schema);
 	return rc;
 }
@@ -322,11 +319,13 @@ repair_check(struct repairs *repairs, const struct repair_options *options, stru
 		    "You need to run primary range repair on all nodes in the cluster.");
 	if (options->is_primary_range && options->range_count > 0)
 		return error_set(err, ERROR_INVALID,
-		    "Primary range repair should be performed on all nodes in the cluster: it takes "
+		    "Primary range repair should be performed on all nodes in the cluster: it "
+		    "takes "
 		    "no tokens.");
 	if (options->is_pull && options->host_count != 2)
 		return error_set(err, ERROR_INVALID,
-		    "Pull repair can only be performed between two hosts. Please specify two hosts, "
+		    "Pull repair can only be performed between two hosts. Please specify two "
+		    "hosts, "
 		    "one of which must be this host.");
 	if (options->is_pull && options->range_count == 0)
 		return error_set(err, ERROR_INVALID,
@@ -360,8 +359,8 @@ repair_copy_options(struct repair_command *command, const struct repair_options 
 	uint32_t count = 0;
 
 	*copy = *options;
-	command->texts = xcalloc(
-	    (size_t)options->table_count + options->datacenter_count + 1, sizeof(char *));
+	command->texts =
+	    xcalloc((size_t)options->table_count + options->datacenter_count + 1, sizeof(char *));
 	copy->keyspace = command->texts[count++] = xstrdup(options->keyspace);
 	copy->tables = (const char *const *)&command->texts[count];
 	for (uint32_t i = 0; i < options->table_count; i++)
@@ -382,8 +381,8 @@ static void
 repair_run_command(struct task *task, struct worker *worker)
 {
 	(void)worker;
-	repair_command_begin((struct repair_command *)((char *)task -
-	    offsetof(struct repair_command, task)));
+	repair_command_begin(
+	    (struct repair_command *)((char *)task - offsetof(struct repair_command, task)));
 }
 
 /* Old ones are forgotten. */

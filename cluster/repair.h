@@ -104,8 +104,9 @@ struct repair_ops {
 	uint32_t depth_max; /* repair_session_max_tree_depth */
 };
 
-struct repairs *repairs_new(struct cluster_env *env, struct peers *peers,
-    struct messaging *messaging, struct topology_holder *topology, struct store *store, const struct repair_ops *ops);
+struct repairs *
+repairs_new(struct cluster_env *env, struct peers *peers, struct messaging *messaging,
+    struct topology_holder *topology, struct store *store, const struct repair_ops *ops);
 /* With stages and timers quiet, messaging freed, the store open. NULL is accepted. */
 void repairs_free(struct repairs *repairs);
 /* The failure detector gave the peer up. */

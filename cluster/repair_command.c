@@ -435,8 +435,7 @@ repair_command_run_jobs(struct repair_command *command)
 	while (command->running_jobs < command->options.job_threads && command->next_job < total) {
 		struct repair_session *session =
 		    &command->sessions[command->next_job / command->table_count];
-		struct repair_job *job =
-		    &session->jobs[command->next_job % command->table_count];
+		struct repair_job *job = &session->jobs[command->next_job % command->table_count];
 
 		command->next_job++;
 		if (session->is_done)
@@ -463,8 +462,8 @@ repair_start_sessions(struct repair_command *command)
 		repair_uuid(command->repairs, &session->id);
 		session->jobs = xcalloc((size_t)command->table_count + 1, sizeof(*session->jobs));
 		for (uint32_t j = 0; j < command->table_count; j++)
-			session->jobs[j] = (struct repair_job){
-			    .session = session, .table = &command->tables[j]};
+			session->jobs[j] =
+			    (struct repair_job){.session = session, .table = &command->tables[j]};
 	}
 	repair_command_run_jobs(command);
 }
@@ -503,8 +502,7 @@ repair_prepared(void *context, struct peer *peer, struct slice result, const str
 	}
 	buffer_init(&payload);
 	repair_encode(command, VERB_PREPARE_CONSISTENT_REQ, &payload);
-	repair_step(
-	    command, &payload, VERB_PREPARE_CONSISTENT_REQ, repair_prepared_consistent);
+	repair_step(command, &payload, VERB_PREPARE_CONSISTENT_REQ, repair_prepared_consistent);
 	buffer_fini(&payload);
 }
 
@@ -563,7 +561,8 @@ repair_choose_tables(struct repair_command *command, const struct keyspace_metad
 
 		if (repair_wants_table(&command->options, table))
 			command->tables[command->table_count++] = (struct repair_table){
-			    xstrndup((const char *)table->name.data, table->name.size), table->id, 0};
+			    xstrndup((const char *)table->name.data, table->name.size), table->id,
+			    0};
 	}
 }
 
@@ -590,10 +589,9 @@ repair_make_plan(struct repair_command *command, struct error *err)
 	    schema_keyspace(schema, slice_of_string(command->options.keyspace));
 	const struct topology *topology = topology_acquire(repairs->topology);
 	int rc = keyspace == NULL
-	    ? error_set(err, ERROR_INVALID, "Keyspace [%s] does not exist.",
-		  command->options.keyspace)
-	    : repair_plan_make(
-		  repairs, topology, keyspace, &command->options, &command->plan, err);
+	    ? error_set(
+		  err, ERROR_INVALID, "Keyspace [%s] does not exist.", command->options.keyspace)
+	    : repair_plan_make(repairs, topology, keyspace, &command->options, &command->plan, err);
 
 	if (rc == 0)
 		repair_choose_tables(command, keyspace);
@@ -617,7 +615,8 @@ repair_command_begin(struct repair_command *command)
 	uuid_format(&command->parent, parent);
 	buffer_init(&options);
 	repair_put_options(&options, command, command->plan.range_count);
-	repair_say(command, false, "Starting repair command #%u (%s), repairing keyspace %s with %s",
+	repair_say(command, false,
+	    "Starting repair command #%u (%s), repairing keyspace %s with %s",
 	    (unsigned)command->number, parent, command->options.keyspace,
 	    options.is_failed ? "" : (const char *)options.data);
 	buffer_fini(&options);
@@ -631,8 +630,8 @@ repair_command_begin(struct repair_command *command)
 		repair_say(command, false, "Empty keyspace, skipping repair: %s",
 		    command->options.keyspace);
 	if (command->plan.common_count == 0)
-		repair_say(command, false, "Nothing to repair in keyspace %s",
-		    command->options.keyspace);
+		repair_say(
+		    command, false, "Nothing to repair in keyspace %s", command->options.keyspace);
 	if (command->table_count == 0 || command->plan.common_count == 0) {
 		repair_command_end(command, NULL);
 		return;

@@ -33,7 +33,8 @@ struct repair_call {
 	uint32_t lost; /* answers that never came, in a row */
 	bool is_told; /* or cancelled */
 	/* On the anti-entropy stage; the result is borrowed. */
-	void (*on_done)(void *context, struct peer *peer, struct slice result, const struct error *err);
+	void (*on_done)(
+	    void *context, struct peer *peer, struct slice result, const struct error *err);
 	void *context;
 };
 typedef void (*repair_call_fn)(

@@ -29,8 +29,8 @@ repair_job_ranges(const struct repair_job *job)
 static void
 repair_job_drop_trees(struct repair_job *job)
 {
-	for (uint32_t i = 0; job->trees != NULL && i < repair_job_peers(job) * repair_job_ranges(job);
-	     i++)
+	for (uint32_t i = 0;
+	     job->trees != NULL && i < repair_job_peers(job) * repair_job_ranges(job); i++)
 		merkle_tree_free(job->trees[i]);
 	free(job->trees);
 	job->trees = NULL;
@@ -87,9 +87,9 @@ repair_job_ask(struct repair_job *job, uint32_t index, const struct repair_messa
 	job->pending++;
 	buffer_init(&payload);
 	repair_message_encode(message, &payload);
-	job->calls[job->call_count++] = repair_call(command->repairs,
-	    job->session->common->peers[index], message->verb, buffer_slice(&payload), on_done,
-	    question);
+	job->calls[job->call_count++] =
+	    repair_call(command->repairs, job->session->common->peers[index], message->verb,
+		buffer_slice(&payload), on_done, question);
 	buffer_fini(&payload);
 }
 
@@ -137,8 +137,8 @@ repair_job_synced(void *context, struct peer *peer, struct slice result, const s
 }
 
 static void
-repair_job_sync(struct repair_job *job, uint32_t a, uint32_t b, const struct ring_range *ranges,
-    uint32_t count)
+repair_job_sync(
+    struct repair_job *job, uint32_t a, uint32_t b, const struct ring_range *ranges, uint32_t count)
 {
 	struct repair_command *command = job->session->command;
 	struct repair_message message = repair_job_message(job, VERB_SYNC_REQ);
@@ -172,8 +172,7 @@ repair_job_compare(struct repair_job *job, uint32_t a, uint32_t b, struct error 
 		if (rc == 0 && found_count > 0) {
 			all = xrealloc(all, (count + found_count) * sizeof(*all));
 			for (uint32_t j = 0; j < found_count; j++)
-				all[count++] =
-				    (struct ring_range){found[j].left, found[j].right};
+				all[count++] = (struct ring_range){found[j].left, found[j].right};
 		}
 		free(found);
 	}
@@ -228,9 +227,9 @@ repair_job_take_trees(
 	uint64_t count = reader_vint(&reader);
 
 	if (count != ranges)
-		return error_set(err, ERROR_PROTOCOL, "a validation brought %" PRIu64
-						      " trees instead of %u",
-		    count, (unsigned)ranges);
+		return error_set(err, ERROR_PROTOCOL,
+		    "a validation brought %" PRIu64 " trees instead of %u", count,
+		    (unsigned)ranges);
 	for (uint32_t i = 0; i < ranges; i++) {
 		struct slice encoded = reader_bytes(&reader, reader_vint(&reader));
 
@@ -258,10 +257,9 @@ repair_job_validated(void *context, struct peer *peer, struct slice result, cons
 	if (err != NULL) {
 		struct error named;
 
-		error_set(&named, err->code,
-		    "[repair #%s on %s/%s] Validation failed in /%s: %s",
-		    (uuid_format(&job->session->id, session), session),
-		    command->options.keyspace, job->table->name, address, err->text);
+		error_set(&named, err->code, "[repair #%s on %s/%s] Validation failed in /%s: %s",
+		    (uuid_format(&job->session->id, session), session), command->options.keyspace,
+		    job->table->name, address, err->text);
 		repair_job_end(job, &named);
 		return;
 	}

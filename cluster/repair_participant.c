@@ -42,7 +42,8 @@ repair_work_free(struct repair_work *work)
 static void
 repair_parent_free(struct repair_parent *parent)
 {
-	for (struct repair_parent **at = &parent->repairs->parents; *at != NULL; at = &(*at)->next) {
+	for (struct repair_parent **at = &parent->repairs->parents; *at != NULL;
+	     at = &(*at)->next) {
 		if (*at == parent) {
 			*at = parent->next;
 			break;
@@ -98,8 +99,7 @@ repair_parent_new(
 	parent->repairs = repairs;
 	parent->id = message->parent;
 	parent->coordinator = coordinator;
-	parent->keyspace =
-	    xstrndup((const char *)message->keyspace.data, message->keyspace.size);
+	parent->keyspace = xstrndup((const char *)message->keyspace.data, message->keyspace.size);
 	parent->flags = message->flags;
 	parent->preview = message->preview;
 	parent->repaired_at = message->repaired_at;
@@ -122,8 +122,8 @@ repair_parent_new(
 /* ---- answers -------------------------------------------------------------------------------------------- */
 
 static void
-repair_respond(struct repairs *repairs, const struct message *request, uint8_t status,
-    const char *text)
+repair_respond(
+    struct repairs *repairs, const struct message *request, uint8_t status, const char *text)
 {
 	struct buffer answer;
 
@@ -195,8 +195,8 @@ repair_work_finish(struct repair_work *work)
 
 /* The table; *schema is a reference that keeps it. */
 static struct table_store *
-repair_find_table(struct repairs *repairs, const struct uuid *id, struct schema **schema,
-    struct error *err)
+repair_find_table(
+    struct repairs *repairs, const struct uuid *id, struct schema **schema, struct error *err)
 {
 	const struct table_metadata *metadata;
 	struct table_store *table = NULL;
@@ -285,8 +285,7 @@ repair_snapshot_new(struct repair_work *work, struct error *err)
 }
 
 static int
-repair_validation_progress(
-    void *context, uint64_t partitions, uint64_t bytes, struct error *err)
+repair_validation_progress(void *context, uint64_t partitions, uint64_t bytes, struct error *err)
 {
 	struct repair_work *work = context;
 
@@ -547,8 +546,7 @@ repair_handle_asked(struct repairs *repairs, struct message *request, struct are
 	char text[UUID_TEXT_SIZE + 64], id[UUID_TEXT_SIZE];
 
 	if (parent == NULL && message->verb == VERB_PREPARE_MSG)
-		parent = repair_parent_new(
-		    repairs, message, repair_peer(repairs, &request->from));
+		parent = repair_parent_new(repairs, message, repair_peer(repairs, &request->from));
 	if (parent == NULL) {
 		uuid_format(&message->parent, id);
 		snprintf(text, sizeof(text),

@@ -68,7 +68,8 @@ repair_choose(const struct repair_planner *planner, const struct replica_set *se
 			*has_skipped = true;
 			continue;
 		}
-		for (; at > 1 && endpoint_compare(&out[at - 1]->endpoint, &peer->endpoint) > 0; at--)
+		for (; at > 1 && endpoint_compare(&out[at - 1]->endpoint, &peer->endpoint) > 0;
+		     at--)
 			out[at] = out[at - 1];
 		out[at] = peer;
 		(*count)++;
@@ -103,8 +104,7 @@ repair_plan_add(struct repair_planner *planner, struct peer *const *peers, uint3
 	for (uint32_t i = 0; i < count; i++) {
 		if (repair_has_peer(plan->peers, plan->peer_count, peers[i]))
 			continue;
-		plan->peers =
-		    xrealloc(plan->peers, (plan->peer_count + 1) * sizeof(struct peer *));
+		plan->peers = xrealloc(plan->peers, (plan->peer_count + 1) * sizeof(struct peer *));
 		plan->peers[plan->peer_count++] = peers[i];
 	}
 }
@@ -209,8 +209,7 @@ repair_check_hosts(const struct repair_planner *planner, struct error *err)
 	for (uint32_t i = 0; i < options->host_count; i++)
 		has_local |= endpoint_equal(&options->hosts[i], &planner->local->endpoint);
 	if (!has_local)
-		return error_set(err, ERROR_INVALID,
-		    "The current host must be part of the repair");
+		return error_set(err, ERROR_INVALID, "The current host must be part of the repair");
 	has_local = options->datacenter_count == 0;
 	for (uint32_t i = 0; i < options->datacenter_count; i++)
 		has_local |= strcmp(options->datacenters[i], local) == 0;
@@ -237,7 +236,8 @@ repair_plan_make(struct repairs *repairs, const struct topology *topology,
 	for (uint32_t i = 0; i < options->range_count && rc == 0; i++)
 		rc = repair_plan_asked(&planner, replication, options->ranges[i], err);
 	for (uint32_t i = 0;
-	     i < replication_range_count(replication) && options->range_count == 0 && rc == 0; i++) {
+	     i < replication_range_count(replication) && options->range_count == 0 && rc == 0;
+	     i++) {
 		struct ring_range range;
 		const struct replica_set *set = replication_range(replication, i, &range);
 

@@ -81,6 +81,11 @@ int admin_post_gossip(struct admin_call *call, struct error *err);
 int admin_post_join(struct admin_call *call, struct error *err);
 int admin_post_reload_seeds(struct admin_call *call, struct error *err);
 
+/* Repair (admin_repair.c). */
+int admin_get_repair(struct admin_call *call, struct error *err);
+int admin_post_repair(struct admin_call *call, struct error *err);
+int admin_post_terminate_repairs(struct admin_call *call, struct error *err);
+
 /* toppartitions. */
 int admin_post_sample(struct admin_call *call, struct error *err);
 

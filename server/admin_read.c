@@ -688,6 +688,7 @@ const struct admin_route admin_reads[] = {
     {"loggers", false, admin_get_loggers},
     {"netstats", false, admin_get_netstats},
     {"proxyhistograms", false, admin_get_proxy_histograms},
+    {"repair", false, admin_get_repair},
     {"ring", false, admin_get_ring},
     {"seeds", false, admin_get_seeds},
     {"settings", false, admin_get_settings},

@@ -216,6 +216,8 @@ cluster_on_dead(struct gossip_subscriber *subscriber, struct peer *peer)
 		internode_peer_is_down(cluster->node->internode, peer);
 	if (cluster->streams != NULL)
 		streams_peer_is_down(cluster->streams, peer);
+	if (cluster->repairs != NULL)
+		repairs_peer_is_down(cluster->repairs, peer);
 }
 
 /* Scores of replicas, by the latencies of the last tenth of a second; short, so on the timer's thread. */
@@ -364,6 +366,8 @@ cluster_end(struct cluster *cluster)
 	if (cluster->messaging != NULL)
 		messaging_free(cluster->messaging);
 	cluster->messaging = NULL;
+	repairs_free(cluster->repairs);
+	cluster->repairs = NULL;
 	streams_free(cluster->streams);
 	cluster->streams = NULL;
 	cluster_unset_executor(cluster);
@@ -458,6 +462,7 @@ cluster_start(struct cluster *cluster, struct error *err)
 	struct cluster_waiter waiter;
 
 	cluster_start_streams(cluster);
+	cluster_start_repairs(cluster);
 	cluster_make_service(cluster);
 	if (schema_log_start(cluster->schema_log, err) != 0 ||
 	    system_peers_load(node->executor, cluster_add_saved, cluster, err) != 0 ||

@@ -17,8 +17,10 @@
  */
 #include <stdatomic.h>
 #include "cluster/paxos.h"
+#include "cluster/repair.h"
 #include "cluster/schema_log.h"
 #include "cluster/storage_service.h"
+#include "cluster/stream.h"
 
 struct cluster_load;
 struct executor;
@@ -38,6 +40,7 @@ struct cluster {
 	struct schema_log *schema_log;
 	struct storage_service *_Atomic service; /* NULL before cluster_start() */
 	struct streams *streams; /* from cluster_start() on */
+	struct repairs *repairs; /* from cluster_start() on */
 	struct cluster_load *load; /* who gossips LOAD */
 	struct gossip_subscriber subscriber; /* links of dead peers are closed */
 	struct cluster_timer snitch_timer; /* armed while there are others */

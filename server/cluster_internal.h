@@ -34,6 +34,7 @@ cluster_stream(void *context, const struct service_movement *movement, struct se
 bool cluster_has_data(void *context);
 int cluster_may_leave(void *context, const struct topology *topology, struct error *err);
 uint32_t cluster_gainers(void *context, struct peer *gone, struct peer ***out);
+void cluster_start_repairs(struct cluster *cluster); /* cluster_repair.c */
 
 /* Gossip this node's LOAD each minute, and now. */
 struct cluster_load *cluster_load_start(struct cluster *cluster);

@@ -197,7 +197,6 @@
 	X(repair_command_pool_full_strategy) \
 	X(repair_command_pool_size) \
 	X(repair_request_timeout) \
-	X(repair_session_max_tree_depth) \
 	X(repair_state_expires) \
 	X(repair_state_size) \
 	X(repaired_data_tracking_for_partition_reads_enabled) \

@@ -122,8 +122,8 @@ bool execution_wants_rows(const struct execution *execution);
  */
 typedef void (*execution_go_on_fn)(
     struct execution *execution, void *context, const struct error *err);
-void execution_read_rows(struct execution *execution, enum consistency level,
-    execution_go_on_fn go_on, void *context);
+void execution_read_rows(
+    struct execution *execution, enum consistency level, execution_go_on_fn go_on, void *context);
 /* Forget what was read: it is out of date. */
 void execution_forget_rows(struct execution *execution);
 

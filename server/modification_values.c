@@ -693,8 +693,7 @@ modification_execute_general(
 }
 
 static void
-modification_execute_again(
-    struct execution *execution, void *context, const struct error *err)
+modification_execute_again(struct execution *execution, void *context, const struct error *err)
 {
 	(void)context;
 	if (err != NULL)
@@ -731,8 +730,8 @@ modification_execute(struct execution *execution)
 		    ? modification_execute_direct(execution, &modification, &err)
 		    : modification_execute_general(execution, &modification, &err);
 	if (rc != 0 && execution_wants_rows(execution))
-		execution_read_rows(execution, execution->options->consistency,
-		    modification_execute_again, NULL);
+		execution_read_rows(
+		    execution, execution->options->consistency, modification_execute_again, NULL);
 	else if (rc != 0)
 		execution_done(execution, &err);
 }

@@ -178,8 +178,8 @@ execution_forget_rows(struct execution *execution)
 }
 
 void
-execution_read_rows(struct execution *execution, enum consistency level, execution_go_on_fn go_on,
-    void *context)
+execution_read_rows(
+    struct execution *execution, enum consistency level, execution_go_on_fn go_on, void *context)
 {
 	struct row_read *read = execution->row_reads;
 

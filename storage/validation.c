@@ -31,8 +31,8 @@ struct validation_scan {
 };
 
 static bool
-validation_wants(const struct sstable_stats *stats, enum validation_data data,
-    const struct uuid *pending_repair)
+validation_wants(
+    const struct sstable_stats *stats, enum validation_data data, const struct uuid *pending_repair)
 {
 	switch (data) {
 	case VALIDATION_UNREPAIRED:

@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const struct nodetool_command *const nodetool_lists[] = {nodetool_cluster_commands,
-    nodetool_info_commands, nodetool_stats_commands, nodetool_table_commands,
-    nodetool_operation_commands, nodetool_topology_commands};
+    nodetool_info_commands, nodetool_repair_commands, nodetool_stats_commands,
+    nodetool_table_commands, nodetool_operation_commands, nodetool_topology_commands};
 enum { NODETOOL_LISTS = sizeof(nodetool_lists) / sizeof(nodetool_lists[0]) };
 
 /* Commands of Cassandra that have nothing to act on here yet: named, so that a script's message is clear. */
@@ -19,8 +19,8 @@ static const char *const nodetool_absent[] = {"abortbootstrap", "checktokenmetad
     "invalidatejmxpermissionscache", "invalidatenetworkpermissionscache",
     "invalidatepermissionscache", "invalidaterolescache", "listpendinghints", "pausehandoff",
     "rangekeysample", "rebuild_index", "recompress_sstables", "reloadlocalschema", "reloadtriggers",
-    "relocatesstables", "repair", "repair_admin", "replaybatchlog", "resetfullquerylog",
-    "resetlocalschema", "resumehandoff", "scrub", "setauthcacheconfig", "setbatchlogreplaythrottle",
+    "relocatesstables", "repair_admin", "replaybatchlog", "resetfullquerylog", "resetlocalschema",
+    "resumehandoff", "scrub", "setauthcacheconfig", "setbatchlogreplaythrottle",
     "setcolumnindexsize", "setcompactionthreshold", "setconcurrentviewbuilders", "setdefaultrf",
     "sethintedhandoffthrottlekb", "setmaxhintwindow", "setsnapshotthrottle", "truncatehints",
     "upgradesstables", "verify", "viewbuildstatus", NULL};
@@ -167,6 +167,21 @@ nodetool_global(struct nodetool *tool, int argc, char **argv, int i)
 	return 0;
 }
 
+/* One that is given again is a list: its values with commas between them. */
+static void
+nodetool_set_option(struct nodetool *tool, int index, const char *value)
+{
+	if (tool->option_values[index] != NULL) {
+		json_t *joined =
+		    nodetool_keep(tool, json_sprintf("%s,%s", tool->option_values[index], value));
+
+		value = json_string_value(joined);
+		if (value == NULL)
+			nodetool_fail("no memory");
+	}
+	tool->option_values[index] = value;
+}
+
 static int
 nodetool_command_option(struct nodetool *tool, int argc, char **argv, int i)
 {
@@ -183,7 +198,7 @@ nodetool_command_option(struct nodetool *tool, int argc, char **argv, int i)
 		}
 		if (value == NULL && i + 1 >= argc)
 			nodetool_refuse("Required values for option '%s' not provided", argv[i]);
-		tool->option_values[j] = value != NULL ? value : argv[i + 1];
+		nodetool_set_option(tool, j, value != NULL ? value : argv[i + 1]);
 		return value != NULL ? 1 : 2;
 	}
 	return 0;
@@ -220,7 +235,7 @@ nodetool_show_help(int argc, char **argv, int i)
 int
 main(int argc, char **argv)
 {
-	struct nodetool tool = {.host = "127.0.0.1", .port = "7199"};
+	struct nodetool tool = {.host = "127.0.0.1", .port = "7199", .kept = json_array()};
 	int status = 0;
 	bool is_plain = false; /* after "--" */
 	int i = 1;
@@ -264,7 +279,6 @@ main(int argc, char **argv)
 	if (tool.word_count > tool.command->words_max)
 		nodetool_refuse(
 		    "Found unexpected parameters: [%s]", tool.words[tool.command->words_max]);
-	tool.kept = json_array();
 	if (tool.command->run != NULL)
 		status = tool.command->run(&tool);
 	else

@@ -28,7 +28,7 @@ struct nodetool {
 	bool print_port;
 
 	const struct nodetool_command *command;
-	const char *option_values[16]; /* by the command's options; "" for a switch that is set */
+	const char *option_values[24]; /* by the command's options; "" for a switch that is set */
 	json_t *kept; /* owned; an array of what lives until the end: every answer */
 	const char *words[NODETOOL_WORDS_MAX];
 	int word_count;
@@ -46,8 +46,8 @@ struct nodetool_command {
 };
 
 extern const struct nodetool_command nodetool_cluster_commands[], nodetool_info_commands[],
-    nodetool_stats_commands[], nodetool_table_commands[], nodetool_operation_commands[],
-    nodetool_topology_commands[];
+    nodetool_repair_commands[], nodetool_stats_commands[], nodetool_table_commands[],
+    nodetool_operation_commands[], nodetool_topology_commands[];
 
 /* netstats' streams (nodetool_topology.c). */
 void topology_print_streams(struct nodetool *tool, const json_t *streams);

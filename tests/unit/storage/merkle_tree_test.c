@@ -113,8 +113,8 @@ test_validate(struct store_fixture *fixture, struct merkle_range range, uint64_t
 	uint64_t seen = seen_before;
 	int rc;
 
-	ck_assert_int_eq(validation_new(fixture->store, store_table(fixture->store, fixture->table), VALIDATION_ALL,
-			     NULL, &validation, &err),
+	ck_assert_int_eq(validation_new(fixture->store, store_table(fixture->store, fixture->table),
+			     VALIDATION_ALL, NULL, &validation, &err),
 	    0);
 	rc = validation_run(validation, tree, 1700000100, test_progress, &seen, &err);
 	ck_assert_int_eq(rc, seen_before == 0 ? 0 : -1);

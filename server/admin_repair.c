@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of the API about repair. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "server/admin_internal.h"
+#include "server/cluster.h"
+#include "server/node.h"
+
+enum { ADMIN_REPAIR_THREADS_MAX = 4 }; /* RepairOption.MAX_JOB_THREADS */
+
+/* Parts of a text between commas; owned. */
+struct admin_list {
+	char **items;
+	uint32_t count;
+};
+
+static struct admin_list
+admin_split(const char *text)
+{
+	struct admin_list list = {NULL, 0};
+
+	while (text != NULL && *text != '\0') {
+		size_t length = strcspn(text, ",");
+
+		if (length > 0) {
+			list.items = xrealloc(list.items, (list.count + 1) * sizeof(char *));
+			list.items[list.count++] = xstrndup(text, length);
+		}
+		text += length + (text[length] == ',');
+	}
+	return list;
+}
+
+static void
+admin_list_free(struct admin_list *list)
+{
+	for (uint32_t i = 0; i < list->count; i++)
+		free(list->items[i]);
+	free(list->items);
+}
+
+static bool
+admin_is_true(const struct admin_call *call, const char *name)
+{
+	const char *text = admin_argument(call, name);
+
+	return text != NULL && strcmp(text, "true") == 0;
+}
+
+/* Which of the names; -1 with *err: none. */
+static int
+admin_one_of(
+    const struct admin_call *call, const char *name, const char *const *names, struct error *err)
+{
+	const char *text = admin_argument(call, name);
+
+	if (text == NULL)
+		return 0;
+	for (int i = 0; names[i] != NULL; i++)
+		if (strcmp(names[i], text) == 0)
+			return i;
+	return error_set(err, ERROR_INVALID, "argument '%s' is '%.40s'", name, text);
+}
+
+/* start=, end=: both or none; an end that is missing is the begin of the ring. */
+static int
+admin_repair_range(
+    const struct admin_call *call, struct ring_range *range, bool *has_range, struct error *err)
+{
+	*range = (struct ring_range){INT64_MIN, INT64_MIN};
+	*has_range = admin_argument(call, "start") != NULL || admin_argument(call, "end") != NULL;
+	if (admin_argument(call, "start") != NULL &&
+	    admin_need_number(call, "start", INT64_MIN, INT64_MAX, &range->left, err) != 0)
+		return -1;
+	if (admin_argument(call, "end") != NULL &&
+	    admin_need_number(call, "end", INT64_MIN, INT64_MAX, &range->right, err) != 0)
+		return -1;
+	if (*has_range && range->left == range->right && range->left != INT64_MIN)
+		return error_set(err, ERROR_INVALID, "Start and end tokens must be different.");
+	return 0;
+}
+
+static int
+admin_repair_options(struct admin_call *call, struct repair_options *options, struct error *err)
+{
+	static const char *const parallelisms[] = {"parallel", "sequential", "dc_parallel", NULL};
+	static const enum repair_parallelism orders[] = {
+	    REPAIR_PARALLEL, REPAIR_SEQUENTIAL, REPAIR_DC_PARALLEL};
+	static const char *const previews[] = {"none", "all", "unrepaired", "repaired", NULL};
+	int parallelism = admin_one_of(call, "parallelism", parallelisms, err);
+	int preview = admin_one_of(call, "preview", previews, err);
+	int64_t threads = 1;
+
+	if (parallelism < 0 || preview < 0 ||
+	    admin_need(call, "keyspace", &options->keyspace, err) != 0)
+		return -1;
+	if (admin_argument(call, "threads") != NULL &&
+	    admin_need_number(call, "threads", 1, INT32_MAX, &threads, err) != 0)
+		return -1;
+	options->job_threads =
+	    (uint32_t)(threads > ADMIN_REPAIR_THREADS_MAX ? ADMIN_REPAIR_THREADS_MAX : threads);
+	options->parallelism = orders[parallelism];
+	options->preview = (enum repair_preview)preview;
+	options->is_incremental = admin_is_true(call, "incremental");
+	options->is_primary_range = admin_is_true(call, "primary");
+	options->is_pull = admin_is_true(call, "pull");
+	options->is_forced = admin_is_true(call, "force");
+	options->ignores_unreplicated = admin_is_true(call, "ignoreunreplicated");
+	return 0;
+}
+
+static int
+admin_repair_hosts(struct admin_call *call, const struct admin_list *names, struct endpoint **out,
+    struct error *err)
+{
+	uint16_t port = (uint16_t)call->node->config->storage_port;
+
+	*out = xcalloc((size_t)names->count + 1, sizeof(**out));
+	for (uint32_t i = 0; i < names->count; i++)
+		if (endpoint_parse(names->items[i], port, &(*out)[i], err) != 0)
+			return error_set(
+			    err, ERROR_INVALID, "Unknown host specified %s", names->items[i]);
+	return 0;
+}
+
+static bool
+admin_is_ready(struct admin_call *call, struct error *err)
+{
+	struct cluster *cluster = call->node->cluster;
+
+	if (cluster->service != NULL && cluster->repairs != NULL)
+		return true;
+	error_set(err, ERROR_INVALID, "the node is starting");
+	return false;
+}
+
+int
+admin_post_repair(struct admin_call *call, struct error *err)
+{
+	struct cluster *cluster = call->node->cluster;
+	struct repair_options options = {0};
+	struct admin_list tables = admin_split(admin_argument(call, "tables"));
+	struct admin_list datacenters = admin_is_true(call, "local")
+	    ? admin_split(cluster_datacenter(cluster))
+	    : admin_split(admin_argument(call, "datacenters"));
+	struct admin_list hosts = admin_split(admin_argument(call, "hosts"));
+	struct endpoint *endpoints = NULL;
+	struct ring_range range;
+	uint32_t number = 0;
+	bool has_range;
+	int rc = -1;
+
+	options.tables = (const char *const *)tables.items;
+	options.table_count = tables.count;
+	options.datacenters = (const char *const *)datacenters.items;
+	options.datacenter_count = datacenters.count;
+	if (admin_is_ready(call, err) && admin_repair_options(call, &options, err) == 0 &&
+	    admin_repair_range(call, &range, &has_range, err) == 0 &&
+	    admin_repair_hosts(call, &hosts, &endpoints, err) == 0) {
+		options.hosts = endpoints;
+		options.host_count = hosts.count;
+		options.ranges = &range;
+		options.range_count = has_range ? 1 : 0;
+		rc = repairs_start(cluster->repairs, &options, &number, err);
+	}
+	admin_set_number(call->answer, "command", number);
+	admin_list_free(&tables);
+	admin_list_free(&datacenters);
+	admin_list_free(&hosts);
+	free(endpoints);
+	return rc;
+}
+
+static void
+admin_add_line(void *context, const struct repair_line *line)
+{
+	json_t *json = json_object();
+
+	admin_set(json, "time_ms", json_integer(line->time_ms));
+	admin_set(json, "percent", line->percent < 0 ? NULL : json_integer(line->percent));
+	admin_set_text(json, "text", line->text);
+	json_array_append_new(context, json);
+}
+
+int
+admin_get_repair(struct admin_call *call, struct error *err)
+{
+	struct repair_status status;
+	char parent[UUID_TEXT_SIZE];
+	int64_t command, from = 0;
+	json_t *lines = json_array();
+
+	admin_set(call->answer, "lines", lines);
+	if (!admin_is_ready(call, err) ||
+	    admin_need_number(call, "command", 1, INT32_MAX, &command, err) != 0 ||
+	    (admin_argument(call, "from") != NULL &&
+		admin_need_number(call, "from", 0, INT32_MAX, &from, err) != 0))
+		return -1;
+	if (!repairs_status(call->node->cluster->repairs, (uint32_t)command, (uint32_t)from,
+		admin_add_line, lines, &status))
+		return error_set(
+		    err, ERROR_INVALID, "There is no repair command #%d", (int)command);
+	uuid_format(&status.parent, parent);
+	admin_set_text(call->answer, "parent", parent);
+	admin_set(call->answer, "is_done", json_boolean(status.is_done));
+	admin_set(call->answer, "has_failed", json_boolean(status.has_failed));
+	admin_set_text(call->answer, "failure", status.failure);
+	return 0;
+}
+
+int
+admin_post_terminate_repairs(struct admin_call *call, struct error *err)
+{
+	if (!admin_is_ready(call, err))
+		return -1;
+	admin_set_number(
+	    call->answer, "count", repairs_terminate_all(call->node->cluster->repairs));
+	return 0;
+}
