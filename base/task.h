@@ -45,6 +45,9 @@ struct task {
 	/* Called instead of run when the task waited longer than its deadline; NULL: run it all the
 	 * same. */
 	void (*drop)(struct task *task, struct worker *worker);
+	/* Told of the next `count` tasks of a run, itself the first, before they run: a chance to ask for memory that
+	 * they will miss. Others may be among them. NULL: nothing to ask for. */
+	void (*ahead)(struct task *task, size_t count);
 	uint64_t submitted_ns; /* monotonic; set by the submitter once per batch */
 	uint64_t deadline_ns; /* monotonic; 0: none */
 };

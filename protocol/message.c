@@ -476,6 +476,28 @@ message_peek_prepared_id(const struct envelope *envelope)
 }
 
 struct slice
+message_peek_value(const struct envelope *envelope, uint32_t index)
+{
+	struct reader reader = message_peek(envelope);
+	struct slice value = slice_null;
+	uint32_t flags;
+
+	if (envelope->header.opcode != OPCODE_EXECUTE || reader.is_failed)
+		return slice_null;
+	notation_string(&reader);
+	if (envelope->header.version >= 5)
+		notation_string(&reader);
+	notation_u16(&reader);
+	flags = envelope->header.version >= 5 ? notation_u32(&reader) : notation_u8(&reader);
+	if ((flags & QUERY_FLAG_VALUES) == 0 || (flags & QUERY_FLAG_NAMES) != 0 ||
+	    notation_u16(&reader) <= index)
+		return slice_null;
+	for (uint32_t i = 0; i <= index; i++)
+		value = notation_bytes(&reader);
+	return reader.is_failed ? slice_null : value;
+}
+
+struct slice
 message_peek_query(const struct envelope *envelope)
 {
 	struct reader reader = message_peek(envelope);

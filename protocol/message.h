@@ -149,6 +149,10 @@ int message_decode_request(const struct envelope *envelope, struct arena *arena,
  */
 struct slice message_peek_prepared_id(const struct envelope *envelope);
 
+/* Value `index` of an EXECUTE, as message_peek_prepared_id(). The null slice also for one that is null, unset or
+ * given by name. */
+struct slice message_peek_value(const struct envelope *envelope, uint32_t index);
+
 /* As message_peek_prepared_id() for the text of a QUERY or PREPARE. */
 struct slice message_peek_query(const struct envelope *envelope);
 

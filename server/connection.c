@@ -207,6 +207,12 @@ connection_task_drop(struct task *task, struct worker *worker)
 	executor_time_out(request, worker);
 }
 
+static void
+connection_task_ahead(struct task *task, size_t count)
+{
+	executor_ahead(((struct request *)task)->executor, task, count);
+}
+
 /* The node's limit on requests per second, this loop's share of it. */
 static bool
 connection_take_rate(struct loop *loop)
@@ -316,6 +322,7 @@ connection_request(struct connection *connection, struct envelope *envelope, boo
 	request->executor = loop->node->executor;
 	request->task.run = connection_task_run;
 	request->task.drop = connection_task_drop;
+	request->task.ahead = connection_task_ahead;
 	request->task.submitted_ns = loop->now_ns;
 	request->wire_bytes = size;
 	connection->in_flight++;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "server/batch.h"
 #include "server/batchlog.h"
@@ -855,6 +856,42 @@ executor_draws_trace(struct executor *executor)
 
 	return probability > 0 &&
 	    (double)(env_random_u64(executor->env) >> 11) * 0x1p-53 < probability;
+}
+
+void
+executor_ahead(struct executor *executor, struct task *first, size_t count)
+{
+	struct store_place places[STORE_AHEAD_MAX];
+	void (*ahead)(struct task *, size_t) = first->ahead;
+	size_t found = 0;
+	unsigned side;
+
+	if (count < 2)
+		return; /* alone it would wait here instead of there */
+	side = prepared_cache_enter(&executor->prepared);
+	for (struct task *task = first; task != NULL && count-- > 0 && found < STORE_AHEAD_MAX;
+	     task = task->next) {
+		const struct request *request = (const struct request *)task;
+		const struct prepared_statement *plan;
+		struct envelope envelope;
+		struct slice key;
+
+		if (task->ahead != ahead || request->header.opcode != OPCODE_EXECUTE)
+			continue;
+		envelope = (struct envelope){request->header, request->body};
+		plan =
+		    prepared_cache_look(&executor->prepared, message_peek_prepared_id(&envelope));
+		if (plan == NULL || plan->table == NULL || plan->key_index_count != 1 ||
+		    plan->table->partition_key_count != 1)
+			continue;
+		key = message_peek_value(&envelope, plan->key_indexes[0]);
+		if (!slice_is_null(key))
+			places[found++] =
+			    (struct store_place){plan->table, murmur3_token(key), key};
+	}
+	if (found > 1)
+		store_ahead(executor->store, places, found);
+	prepared_cache_leave(&executor->prepared, side);
 }
 
 void

@@ -41,6 +41,10 @@ void executor_free(struct executor *executor);
  * hash look-up without lock). Any thread. */
 enum request_stage executor_stage_of(struct executor *executor, const struct request *request);
 
+/* The requests among the next `count` tasks (those that executor_run() is for: `run`) are about to run one after the
+ * other: their partitions are looked for together. A hint. */
+void executor_ahead(struct executor *executor, struct task *first, size_t count);
+
 /* Run it. Answers through request->response and request_done(), now or later. */
 void executor_run(struct request *request, struct worker *worker);
 

@@ -85,7 +85,7 @@ prepared_cache_fini(struct prepared_cache *cache)
  * Sequential consistency on both sides: the reader's count is seen by whoever unpublishes the table
  * before the reader can have loaded it, or the reader loads the new table.
  */
-static unsigned
+unsigned
 prepared_cache_enter(struct prepared_cache *cache)
 {
 	unsigned side = atomic_load(&cache->epoch) & 1;
@@ -94,7 +94,7 @@ prepared_cache_enter(struct prepared_cache *cache)
 	return side;
 }
 
-static void
+void
 prepared_cache_leave(struct prepared_cache *cache, unsigned side)
 {
 	atomic_fetch_sub(&cache->readers[side], 1);
@@ -134,16 +134,23 @@ prepared_cache_get(struct prepared_cache *cache, struct slice id)
 	return plan;
 }
 
+const struct prepared_statement *
+prepared_cache_look(struct prepared_cache *cache, struct slice id)
+{
+	const struct prepared_statement *plan;
+
+	return id.size == sizeof(plan->id)
+	    ? prepared_table_find(atomic_load(&cache->table), id.data)
+	    : NULL;
+}
+
 bool
 prepared_cache_stage(struct prepared_cache *cache, struct slice id, enum request_stage *stage)
 {
-	struct prepared_statement *plan;
-	unsigned side;
+	const struct prepared_statement *plan;
+	unsigned side = prepared_cache_enter(cache);
 
-	if (id.size != sizeof(plan->id))
-		return false;
-	side = prepared_cache_enter(cache);
-	plan = prepared_table_find(atomic_load(&cache->table), id.data);
+	plan = prepared_cache_look(cache, id);
 	if (plan != NULL)
 		*stage = plan->stage;
 	prepared_cache_leave(cache, side);

@@ -32,6 +32,13 @@ void prepared_cache_fini(struct prepared_cache *cache);
 struct prepared_statement *prepared_cache_get(struct prepared_cache *cache, struct slice id);
 /* What stage runs it: a look-up without taking a reference. False: not there. */
 bool prepared_cache_stage(struct prepared_cache *cache, struct slice id, enum request_stage *stage);
+/*
+ * Several look-ups that take no reference: plans stay until the leave, which must come soon, since changes wait for
+ * it. NULL: not there.
+ */
+unsigned prepared_cache_enter(struct prepared_cache *cache);
+const struct prepared_statement *prepared_cache_look(struct prepared_cache *cache, struct slice id);
+void prepared_cache_leave(struct prepared_cache *cache, unsigned side);
 /* Put, in place of one with the same id. Takes its own reference. */
 void prepared_cache_put(struct prepared_cache *cache, struct prepared_statement *plan);
 void prepared_cache_remove(struct prepared_cache *cache, struct slice id);

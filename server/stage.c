@@ -309,6 +309,8 @@ stage_run_list(struct stage *stage, struct worker *worker, struct task *task, si
 	while (task != NULL && count > 0) {
 		struct task *next = task->next;
 
+		if (since == 0 && step > 1 && task->ahead != NULL)
+			task->ahead(task, step < count ? step : count);
 		count--;
 		if (may_drop && task->deadline_ns != 0 && now > task->deadline_ns &&
 		    task->drop != NULL) {

@@ -604,3 +604,23 @@ memtable_encoding_stats(const struct memtable *memtable, int64_t *min_timestamp,
 	    : CODEC_DELETION_TIME_EPOCH;
 	*min_ttl = stats.min_ttl != INT32_MAX ? stats.min_ttl : CODEC_TTL_EPOCH;
 }
+
+void
+memtable_ahead(struct memtable *memtable, int step, int64_t token, struct slice key,
+    struct memtable_ahead *ahead)
+{
+	struct memtable_shard *shard = &memtable->shards[memtable_shard_index(memtable, token)];
+	uint64_t prefix = memtable_token_prefix(token);
+
+	if (step == 0)
+		ahead->node = NULL;
+	else if (ahead->node == NULL)
+		return;
+	if (!lock_try(&shard->lock))
+		return; /* not worth waiting for */
+	if (step == 0)
+		memtable_tree_ahead_start(&shard->partitions, prefix, key, ahead);
+	else
+		memtable_tree_ahead_go_on(ahead, prefix, key);
+	lock_drop(&shard->lock);
+}

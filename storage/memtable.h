@@ -57,6 +57,14 @@ int memtable_scan(struct memtable *memtable, const struct read_command *command,
 int memtable_flush_iterator(struct memtable *memtable, bool is_raw, struct arena *arena,
     struct partition_iterator **out, struct error *err);
 
+/*
+ * Ask for the memory that reads and writes of the partition will touch, in MEMTABLE_AHEAD_STEPS with others' in between,
+ * so that the misses of many are one wait. Does little in a memtable that the caches hold.
+ */
+struct memtable_ahead; /* memtable_tree.h */
+void memtable_ahead(struct memtable *memtable, int step, int64_t token, struct slice key,
+    struct memtable_ahead *ahead);
+
 const struct table_metadata *memtable_table(const struct memtable *memtable);
 bool memtable_is_empty(const struct memtable *memtable);
 uint64_t memtable_bytes(const struct memtable *memtable); /* accounted memory */

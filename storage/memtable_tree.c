@@ -219,6 +219,78 @@ memtable_tree_find(const struct memtable_tree *tree, uint64_t prefix, struct sli
 	return slice_compare(memtable_entry_key(entry), key) == 0 ? entry : NULL;
 }
 
+/* Where in the node the search will begin, and the line behind. */
+static void
+memtable_inner_prefetch(
+    const struct memtable_node *node, uint64_t prefix, const struct memtable_span *span)
+{
+	uint32_t index = MEMTABLE_INNER_ROOM / 2;
+
+	/* How many there are is not known without looking: in the mean two thirds of the room. */
+	if (prefix > span->low && prefix < span->high)
+		index = (uint32_t)((double)(prefix - span->low) / (double)(span->high - span->low) *
+		    (MEMTABLE_INNER_ROOM * 2 / 3));
+	__builtin_prefetch(node);
+	__builtin_prefetch((const char *)&node->slots[index] - 64);
+	__builtin_prefetch(&node->slots[index]);
+	__builtin_prefetch((const char *)&node->slots[index] + 64);
+}
+
+static void
+memtable_ahead_down(struct memtable_ahead *ahead, uint64_t prefix, struct slice key)
+{
+	const struct memtable_node *node = ahead->node;
+	struct memtable_span span = {ahead->low, ahead->high};
+	uint32_t child = memtable_node_search(node, false, prefix, key, true, &span) - 1;
+
+	if (ahead->high != 0 && child > 0)
+		ahead->low = node->slots[child].prefix;
+	if (ahead->high != 0 && child + 1 < node->count)
+		ahead->high = node->slots[child + 1].prefix;
+	ahead->node = node->slots[child].item;
+	ahead->level--;
+}
+
+void
+memtable_tree_ahead_start(const struct memtable_tree *tree, uint64_t prefix, struct slice key,
+    struct memtable_ahead *ahead)
+{
+	struct memtable_span span;
+
+	*ahead = (struct memtable_ahead){tree->root, tree->low, tree->high, tree->height};
+	if (tree->height < 2) { /* small enough for the caches */
+		ahead->node = NULL;
+		return;
+	}
+	while (ahead->level > 1)
+		memtable_ahead_down(ahead, prefix, key);
+	span = (struct memtable_span){ahead->low, ahead->high};
+	memtable_inner_prefetch(ahead->node, prefix, &span);
+}
+
+void
+memtable_tree_ahead_go_on(struct memtable_ahead *ahead, uint64_t prefix, struct slice key)
+{
+	const struct memtable_node *leaf = ahead->node;
+	const char *entry;
+	uint32_t index;
+
+	if (ahead->level > 0) {
+		memtable_ahead_down(ahead, prefix, key);
+		memtable_leaf_prefetch(ahead->node);
+		return;
+	}
+	index =
+	    memtable_count_below_even(leaf->slots, leaf->count, prefix, ahead->low, ahead->high);
+	ahead->node = NULL;
+	if (index == leaf->count || leaf->slots[index].prefix != prefix)
+		return;
+	/* What it was made for lies behind it, unless it was replaced since. */
+	entry = leaf->slots[index].item;
+	for (int at = 0; at < 256; at += 64)
+		__builtin_prefetch(entry + at);
+}
+
 /* ---- insertion ---------------------------------------------------------------------------------- */
 
 static void

@@ -14,6 +14,7 @@
 #include "storage/row_cache.h"
 #include "storage/saved_cache.h"
 #include "storage/snapshot.h"
+#include "storage/memtable_tree.h"
 #include "storage/store_internal.h"
 
 enum {
@@ -340,6 +341,32 @@ store_apply_many(struct store *store, struct store_write *const *writes, size_t 
 }
 
 /* ---- tables ------------------------------------------------------------------------------------ */
+
+void
+store_ahead(struct store *store, const struct store_place *places, size_t count)
+{
+	struct memtable *memtables[STORE_AHEAD_MAX];
+	struct memtable_ahead ahead[STORE_AHEAD_MAX];
+	/* A memtable stays while a write may be adding to it. */
+	unsigned ticket = op_order_start(&store->order);
+
+	if (count > STORE_AHEAD_MAX)
+		count = STORE_AHEAD_MAX;
+	for (size_t i = 0; i < count; i++) {
+		struct table_store *table = store_table(store, places[i].table);
+
+		memtables[i] = table != NULL && !atomic_load(&table->is_dropped)
+		    ? atomic_load_explicit(&table->current, memory_order_acquire)
+		    : NULL;
+	}
+	for (int step = 0; step < MEMTABLE_AHEAD_STEPS; step++) {
+		for (size_t i = 0; i < count; i++)
+			if (memtables[i] != NULL)
+				memtable_ahead(
+				    memtables[i], step, places[i].token, places[i].key, &ahead[i]);
+	}
+	op_order_end(&store->order, ticket);
+}
 
 struct table_store *
 store_table(struct store *store, const struct table_metadata *table)

@@ -168,6 +168,18 @@ struct store_write {
 };
 /* Failures (oversized mutation, disk full, drained) are reported through on_done as well. */
 void store_apply(struct store *store, struct store_write *write);
+/*
+ * Partitions that will be read or written soon, each by a call of its own: memory that all of them would miss one after
+ * the other is asked for at once. Only a hint, and cheap. Tables may be dropped ones.
+ */
+struct store_place {
+	const struct table_metadata *table; /* held by the caller */
+	int64_t token;
+	struct slice key;
+};
+enum { STORE_AHEAD_MAX = 16 }; /* those behind are not looked at */
+void store_ahead(struct store *store, const struct store_place *places, size_t count);
+
 /* As many writes in one go (a stage's run of requests). */
 void store_apply_many(struct store *store, struct store_write *const *writes, size_t count);
 

@@ -232,6 +232,34 @@ START_TEST(test_prepared_id_is_seen_without_decoding)
 }
 END_TEST
 
+START_TEST(test_a_value_is_seen_without_decoding)
+{
+	const char *v4 = "0002 aabb 0001 01 0003 00000001 07 ffffffff 00000002 beef";
+	struct envelope envelope = envelope_of(4, OPCODE_EXECUTE, 0, v4);
+
+	golden_check(message_peek_value(&envelope, 0), "07");
+	ck_assert(slice_is_null(message_peek_value(&envelope, 1)));
+	golden_check(message_peek_value(&envelope, 2), "beef");
+	ck_assert(slice_is_null(message_peek_value(&envelope, 3)));
+	for (size_t size = 0; size < envelope.body.size; size++) {
+		struct envelope cut = envelope;
+
+		cut.body.size = size;
+		ck_assert(slice_is_null(message_peek_value(&cut, 2)));
+	}
+	envelope =
+	    envelope_of(5, OPCODE_EXECUTE, 0, "0002 aabb 0002 ccdd 0001 00000001 0001 00000001 07");
+	golden_check(message_peek_value(&envelope, 0), "07");
+	/* By name, or none at all. */
+	envelope = envelope_of(4, OPCODE_EXECUTE, 0, "0002 aabb 0001 41 0001 0001 'k' 00000001 07");
+	ck_assert(slice_is_null(message_peek_value(&envelope, 0)));
+	envelope = envelope_of(4, OPCODE_EXECUTE, 0, "0002 aabb 0001 00");
+	ck_assert(slice_is_null(message_peek_value(&envelope, 0)));
+	envelope = envelope_of(4, OPCODE_QUERY, 0, "00000001 'q' 0001 00");
+	ck_assert(slice_is_null(message_peek_value(&envelope, 0)));
+}
+END_TEST
+
 START_TEST(test_prepare_has_a_keyspace_in_v5)
 {
 	decode(4, OPCODE_PREPARE, 0, "00000001 'q'");
@@ -338,6 +366,7 @@ main(void)
 	tcase_add_test(tcase, test_a_huge_count_takes_no_memory);
 	tcase_add_test(tcase, test_execute_v4_and_v5);
 	tcase_add_test(tcase, test_prepared_id_is_seen_without_decoding);
+	tcase_add_test(tcase, test_a_value_is_seen_without_decoding);
 	tcase_add_test(tcase, test_prepare_has_a_keyspace_in_v5);
 	tcase_add_test(tcase, test_batch_mixes_texts_and_ids);
 	tcase_add_test(tcase, test_register_takes_names_in_any_case);

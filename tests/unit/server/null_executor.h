@@ -173,6 +173,14 @@ null_later(void *argument)
 }
 
 void
+executor_ahead(struct executor *executor, struct task *first, size_t count)
+{
+	(void)executor;
+	(void)first;
+	(void)count;
+}
+
+void
 executor_run(struct request *request, struct worker *worker)
 {
 	if (null_says(request, "SLEEP "))

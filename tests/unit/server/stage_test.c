@@ -278,6 +278,41 @@ START_TEST(test_run_here_needs_a_free_permit_and_an_empty_queue)
 }
 END_TEST
 
+static int ahead_told;
+
+static void
+count_ahead(struct task *task, size_t count)
+{
+	/* All that it is told of are still to run. */
+	ck_assert_int_eq(ahead_told, atomic_load(&counted_runs));
+	for (size_t i = 0; i < count; i++, task = task->next)
+		ck_assert_ptr_nonnull(task);
+	ahead_told += (int)count;
+}
+
+START_TEST(test_tasks_are_told_what_comes)
+{
+	struct env *env = env_posix_new();
+	struct stage *stage = stage_new("ReadStage", 4, 0, env);
+	struct counted *first = counted_list(1, 0), *tasks = counted_list(20, 0);
+	struct worker worker = {.is_loop = true};
+	struct task *rest;
+
+	/* Of a stage that nothing is known of tasks are taken one by one. */
+	stage_run_here(stage, &first->task, 1, UINT64_MAX, &worker, &rest);
+	counted_reset();
+	ahead_told = 0;
+	for (int i = 0; i < 20; i++)
+		tasks[i].task.ahead = count_ahead;
+	ck_assert_uint_eq(stage_run_here(stage, &tasks->task, 20, UINT64_MAX, &worker, &rest), 20);
+	ck_assert_int_eq(ahead_told, 20);
+	stage_free(stage);
+	free(first);
+	free(tasks);
+	env_free(env);
+}
+END_TEST
+
 START_TEST(test_run_here_stops_at_its_budget)
 {
 	struct env *env = env_posix_new();
@@ -377,6 +412,7 @@ main(void)
 	tcase_add_test(tests, test_task_past_its_deadline_is_dropped_and_counted);
 	tcase_add_test(tests, test_run_here_needs_a_free_permit_and_an_empty_queue);
 	tcase_add_test(tests, test_run_here_stops_at_its_budget);
+	tcase_add_test(tests, test_tasks_are_told_what_comes);
 	tcase_add_test(tests, test_simulated_order_is_the_seeds);
 	tcase_add_test(tests, test_work_of_a_stopping_stage_is_refused_not_lost);
 	suite_add_tcase(suite, tests);

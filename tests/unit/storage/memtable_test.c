@@ -617,6 +617,60 @@ test_reader(void *argument)
 	return NULL;
 }
 
+enum { AHEAD_KEYS = 60000 };
+
+static void *
+test_ahead_writer(void *argument)
+{
+	struct test_threads *threads = argument;
+	struct arena arena;
+
+	arena_init(&arena, 4096);
+	for (uint32_t i = 0; i < AHEAD_KEYS; i++)
+		test_put_lone(threads->memtable, threads->table, i, 1, 1, &arena);
+	arena_fini(&arena);
+	atomic_fetch_sub(&threads->writers, 1);
+	return NULL;
+}
+
+/* While the tree grows and splits under it: keys that are there, come between two steps, or never do. */
+START_TEST(test_looking_ahead_may_go_wrong_but_harms_nothing)
+{
+	struct table_metadata *table = facts_lone_table();
+	struct test_threads threads = {memtable_new(table, 1, NULL), table, 1};
+	struct random random = {7};
+	pthread_t id;
+
+	pthread_create(&id, NULL, test_ahead_writer, &threads);
+	do {
+		struct memtable_ahead ahead[8];
+		uint8_t keys[8][4];
+
+		for (int i = 0; i < 8; i++)
+			store_u32(keys[i], random_below(&random, AHEAD_KEYS * 2));
+		for (int step = 0; step < MEMTABLE_AHEAD_STEPS; step++)
+			for (int i = 0; i < 8; i++)
+				memtable_ahead(threads.memtable, step,
+				    murmur3_token(slice_of(keys[i], 4)), slice_of(keys[i], 4),
+				    &ahead[i]);
+	} while (atomic_load(&threads.writers) != 0);
+	pthread_join(id, NULL);
+	ck_assert_uint_eq(memtable_partition_count(threads.memtable), AHEAD_KEYS);
+	for (uint32_t i = 0; i < AHEAD_KEYS * 2; i += 7) {
+		struct memtable_ahead ahead;
+		uint8_t key[4];
+
+		store_u32(key, i);
+		for (int step = 0; step < MEMTABLE_AHEAD_STEPS; step++)
+			memtable_ahead(threads.memtable, step, murmur3_token(slice_of(key, 4)),
+			    slice_of(key, 4), &ahead);
+		ck_assert_ptr_null(ahead.node);
+	}
+	memtable_unref(threads.memtable);
+	table_unref(table);
+}
+END_TEST
+
 START_TEST(test_readers_see_whole_updates)
 {
 	struct table_metadata *table = facts_table();
@@ -650,6 +704,7 @@ main(void)
 	tcase_add_test(tcase, test_scan_gives_ranges_in_token_order);
 	tcase_add_test(tcase, test_budget_is_returned);
 	tcase_add_test(tcase, test_readers_see_whole_updates);
+	tcase_add_test(tcase, test_looking_ahead_may_go_wrong_but_harms_nothing);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
