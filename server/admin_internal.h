@@ -86,6 +86,12 @@ int admin_get_repair(struct admin_call *call, struct error *err);
 int admin_post_repair(struct admin_call *call, struct error *err);
 int admin_post_terminate_repairs(struct admin_call *call, struct error *err);
 
+/* SSTables read and written anew (admin_compact.c). */
+int admin_post_compact(struct admin_call *call, struct error *err);
+int admin_post_scrub(struct admin_call *call, struct error *err);
+int admin_post_upgrade(struct admin_call *call, struct error *err);
+int admin_post_verify(struct admin_call *call, struct error *err);
+
 /* toppartitions. */
 int admin_post_sample(struct admin_call *call, struct error *err);
 

@@ -54,12 +54,6 @@ admin_post_flush(struct admin_call *call, struct error *err)
 }
 
 static int
-admin_post_compact(struct admin_call *call, struct error *err)
-{
-	return admin_each_table(call, store_compact, err);
-}
-
-static int
 admin_auto_on(struct store *store, struct table_store *table, struct error *err)
 {
 	(void)err;
@@ -442,6 +436,7 @@ const struct admin_route admin_writes[] = {
     {"repair", true, admin_post_repair},
     {"resumebootstrap", true, admin_post_resume_bootstrap},
     {"sample", true, admin_post_sample},
+    {"scrub", true, admin_post_scrub},
     {"snapshot", true, admin_post_snapshot},
     {"stop", true, admin_post_stop},
     {"stopdaemon", true, admin_post_stop_daemon},
@@ -449,5 +444,7 @@ const struct admin_route admin_writes[] = {
     {"terminaterepairs", true, admin_post_terminate_repairs},
     {"timeout", true, admin_post_timeout},
     {"traceprobability", true, admin_post_trace_probability},
+    {"upgradesstables", true, admin_post_upgrade},
+    {"verify", true, admin_post_verify},
     {NULL, false, NULL},
 };

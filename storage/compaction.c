@@ -313,7 +313,14 @@ compaction_end(struct compaction *task, int rc, const struct error *err)
 {
 	struct compaction_manager *manager = task->manager;
 	struct compaction **link;
+	struct compaction_pick pick;
 
+	/* Whoever waits finds the replaced files gone, unless somebody still reads them. */
+	lock_take(&manager->lock);
+	pick = task->pick;
+	task->pick = (struct compaction_pick){0};
+	lock_drop(&manager->lock);
+	compaction_pick_fini(&pick);
 	lock_take(&manager->lock);
 	for (link = &manager->running; *link != task; link = &(*link)->next)
 		;
@@ -329,7 +336,6 @@ compaction_end(struct compaction *task, int rc, const struct error *err)
 	pthread_mutex_lock(&manager->done_mutex);
 	pthread_cond_broadcast(&manager->done_cond);
 	pthread_mutex_unlock(&manager->done_mutex);
-	compaction_pick_fini(&task->pick);
 	free(task);
 }
 
@@ -539,9 +545,10 @@ compaction_pick_major(
 }
 
 /* The SSTables of now, a reference each; of them only those that no later step has replaced are still there. */
-static struct sstable **
-compaction_snapshot(struct compaction_manager *manager, struct table_store *table, uint32_t *count)
+struct sstable **
+compaction_snapshot(struct store *store, struct table_store *table, uint32_t *count)
 {
+	struct compaction_manager *manager = store->compactions;
 	struct table_view *view;
 	struct sstable **sstables;
 
@@ -555,7 +562,7 @@ compaction_snapshot(struct compaction_manager *manager, struct table_store *tabl
 	return sstables;
 }
 
-static void
+void
 compaction_snapshot_free(struct sstable **sstables, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -584,6 +591,26 @@ compaction_still_there(struct table_store *table, struct sstable **sstables, uin
 }
 
 int
+compaction_run_pick(struct store *store, struct table_store *table, struct compaction_pick pick,
+    const char *kind, bool *has_run, struct error *err)
+{
+	struct compaction_manager *manager = store->compactions;
+	uint32_t there;
+
+	compaction_lock_when_idle(manager, table);
+	there = compaction_still_there(table, pick.sstables, pick.count);
+	for (uint32_t i = there; i < pick.count; i++)
+		sstable_unref(pick.sstables[i]);
+	pick.count = there;
+	*has_run = there > 0 && !manager->is_stopping;
+	if (*has_run)
+		return compaction_run_locked(manager, table, pick, kind, err);
+	lock_drop(&manager->lock);
+	compaction_pick_fini(&pick);
+	return 0;
+}
+
+int
 store_compact(struct store *store, struct table_store *table, struct error *err)
 {
 	struct compaction_manager *manager = store->compactions;
@@ -594,7 +621,7 @@ store_compact(struct store *store, struct table_store *table, struct error *err)
 
 	if (store_flush(store, table, err) != 0)
 		return -1;
-	sstables = compaction_snapshot(manager, table, &count);
+	sstables = compaction_snapshot(store, table, &count);
 	for (uint32_t at = 0; at < count && rc == 0; at += of_set) {
 		uint32_t there;
 
@@ -638,7 +665,7 @@ store_cleanup(struct store *store, struct table_store *table, const struct strea
 	if (store_flush(store, table, err) != 0)
 		return -1;
 	keep = stream_ranges_normalize(owned, owned_count, &keep_count);
-	sstables = compaction_snapshot(manager, table, &count);
+	sstables = compaction_snapshot(store, table, &count);
 	for (uint32_t i = 0; i < count && rc == 0; i++) {
 		struct compaction_pick pick = {.count = 1, .keep = keep, .keep_count = keep_count};
 

@@ -27,6 +27,8 @@ struct compaction_pick {
 	const struct stream_range
 	    *keep; /* not NULL: only partitions in these (normalized, borrowed) */
 	uint32_t keep_count;
+	bool keeps_all; /* nothing is purged (upgradesstables, scrub) */
+	struct sstable_scrub *scrub; /* not NULL: what is damaged is left out; borrowed */
 };
 void compaction_pick_fini(struct compaction_pick *pick);
 
@@ -50,6 +52,19 @@ uint64_t compaction_leveled_bytes(const struct table_metadata *table);
 /* Compactions that a strategy would still do (nodetool's pending tasks): an estimate. */
 uint32_t compaction_estimate_pending(
     const struct table_metadata *table, struct sstable *const *candidates, uint32_t count);
+
+/* ---- for operations that choose for themselves (compaction_chosen.c) ---- */
+
+/* The SSTables of the table when no compaction of it runs, a reference each; heap. */
+struct sstable **
+compaction_snapshot(struct store *store, struct table_store *table, uint32_t *count);
+void compaction_snapshot_free(struct sstable **sstables, uint32_t count);
+/*
+ * Run `pick` (moved) on its stage once the table is idle, and wait. What is gone from the table meanwhile is left out; with
+ * nothing left, or while the node stops, *has_run is false and it is no failure.
+ */
+int compaction_run_pick(struct store *store, struct table_store *table, struct compaction_pick pick,
+    const char *kind, bool *has_run, struct error *err);
 
 struct compaction_manager;
 

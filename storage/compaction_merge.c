@@ -8,6 +8,8 @@ enum { COMPACTION_PROGRESS_BYTES = 1 << 20 };
 
 /* One input. */
 struct compaction_source {
+	struct sstable *
+	    own; /* a handle for a scrub: without caches, and nobody is told of damage; NULL else */
 	struct partition_iterator *scan;
 	struct unfiltered_iterator *partition; /* the next one; NULL at the end */
 	struct arena arena;
@@ -244,6 +246,8 @@ compaction_source_step(
 	source->partition = NULL;
 	if (partition_iterator_next(source->scan, &source->partition, err) < 0)
 		return -1;
+	if (merger->pick->scrub != NULL)
+		return merger->progress(merger->progress_context, 0, err);
 	position = sstable_scan_position(source->scan);
 	if (position - source->position >= COMPACTION_PROGRESS_BYTES || source->partition == NULL) {
 		uint64_t bytes = position - source->position;
@@ -368,12 +372,31 @@ compaction_merge_all(struct compaction_merger *merger, struct error *err)
 }
 
 static int
+compaction_open_scrub(struct compaction_merger *merger, struct compaction_source *source,
+    struct sstable *sstable, struct error *err)
+{
+	const struct sstable_context context = {.env = merger->table->store->env};
+
+	if (sstable_open(
+		&context, sstable_descriptor(sstable), merger->metadata, &source->own, err) != 0)
+		return -1;
+	return sstable_scrub_scan(
+	    source->own, merger->metadata, merger->pick->scrub, &source->arena, &source->scan, err);
+}
+
+static int
 compaction_open_sources(struct compaction_merger *merger, struct error *err)
 {
 	for (uint32_t i = 0; i < merger->pick->count; i++) {
 		struct compaction_source *source = &merger->sources[i];
 
 		merger->result->bytes_in += sstable_total_size(merger->pick->sstables[i]);
+		if (merger->pick->scrub != NULL) {
+			if (compaction_open_scrub(merger, source, merger->pick->sstables[i], err) !=
+			    0)
+				return -1;
+			continue;
+		}
 		if (sstable_scan(merger->pick->sstables[i], NULL, merger->metadata,
 			SSTABLE_SCAN_SEQUENTIAL | SSTABLE_SCAN_TRANSIENT | SSTABLE_SCAN_RAW,
 			&source->arena, &source->scan, err) != 0)
@@ -408,6 +431,7 @@ compaction_merge(struct table_store *table, const struct compaction_pick *pick,
 	for (uint32_t i = 0; i < pick->count; i++)
 		arena_init(&merger.sources[i].arena, 64 << 10);
 	compaction_prepare_options(&merger);
+	merger.can_purge = merger.can_purge && !pick->keeps_all;
 	rc = compaction_open_sources(&merger, err);
 	if (rc == 0)
 		rc = compaction_merge_all(&merger, err);
@@ -415,6 +439,7 @@ compaction_merge(struct table_store *table, const struct compaction_pick *pick,
 	for (uint32_t i = 0; i < pick->count; i++) {
 		unfiltered_iterator_close(merger.sources[i].partition);
 		partition_iterator_close(merger.sources[i].scan);
+		sstable_unref(merger.sources[i].own);
 		arena_fini(&merger.sources[i].arena);
 	}
 	arena_fini(&merger.arena);

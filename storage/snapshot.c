@@ -253,6 +253,13 @@ snapshot_before_compaction(struct table_store *table, struct error *err)
 	    true, 0, err);
 }
 
+int
+snapshot_before_scrub(struct table_store *table, struct error *err)
+{
+	return snapshot_tagged(table,
+	    xasprintf("pre-scrub-%" PRId64, env_wall_us(table->store->env) / 1000), true, 0, err);
+}
+
 /* ---- incremental backups ---------------------------------------------------------------------------- */
 
 void

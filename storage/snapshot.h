@@ -13,6 +13,8 @@
 int snapshot_auto(struct table_store *table, const char *reason, struct error *err);
 /* snapshot_before_compaction: what is on disk, as "<wall clock ms>-compact-<table>". */
 int snapshot_before_compaction(struct table_store *table, struct error *err);
+/* nodetool scrub: what is on disk, as "pre-scrub-<wall clock ms>". */
+int snapshot_before_scrub(struct table_store *table, struct error *err);
 /* Remove the snapshots whose time is over, and note when the next one's is. On the timer's thread. */
 void snapshot_expire(struct store *store);
 

@@ -268,6 +268,21 @@ uint64_t sstable_estimated_keys_in(struct sstable *sstable, int64_t left, int64_
  */
 int sstable_verify(struct sstable *sstable, bool is_extended, uint64_t *bytes, struct error *err);
 
+/*
+ * As sstable_scan() of everything (not transient, not raw), but partitions that cannot be read whole are left out, logged
+ * and counted (nodetool scrub, Scrubber): each is read twice, first to see whether it is sound. `validates`: values of simple
+ * columns are checked by their types as well. Where Index.db cannot be read on, Data.db is, up to its first damage.
+ */
+struct sstable_scrub {
+	bool validates;
+	bool
+	    keeps_counters; /* of a counter table: a damaged partition is an error, for its counts would be lost */
+	uint64_t good, bad; /* partitions */
+};
+int sstable_scrub_scan(struct sstable *sstable, const struct table_metadata *table,
+    struct sstable_scrub *scrub, struct arena *arena, struct partition_iterator **out,
+    struct error *err);
+
 /* ---- write --------------------------------------------------------------------------------- */
 
 struct sstable_writer;

@@ -269,6 +269,40 @@ int store_compact(struct store *store, struct table_store *table, struct error *
 struct stream_range; /* storage/stream_writer.h */
 int store_cleanup(struct store *store, struct table_store *table, const struct stream_range *owned,
     uint32_t owned_count, struct error *err);
+/*
+ * Compact some SSTables of the table into one, after a flush, and wait (nodetool compact with arguments). *chosen: how many
+ * there were. Those that overlap the tokens (left, right]:
+ */
+int store_compact_range(struct store *store, struct table_store *table, int64_t left, int64_t right,
+    uint32_t *chosen, struct error *err);
+/* Those that may hold the partition: */
+int store_compact_key(struct store *store, struct table_store *table, struct slice key,
+    uint32_t *chosen, struct error *err);
+/* Those with these Data.db files (a name, or a path whose end is one), without a flush: */
+int store_compact_files(struct store *store, struct table_store *table, const char *const *names,
+    uint32_t count, uint32_t *chosen, struct error *err);
+/*
+ * Write every SSTable anew, each for itself, with nothing purged (nodetool upgradesstables). All that this version opens
+ * are of the current format: without is_all none is due. *rewritten: how many.
+ */
+int store_upgrade(struct store *store, struct table_store *table, bool is_all, uint32_t *rewritten,
+    struct error *err);
+/*
+ * Write every SSTable anew with what can be read of it, after a snapshot "pre-scrub-<ms>", and wait (nodetool scrub).
+ * *good, *bad: partitions. A damaged partition of a counter table ends it, unless skips_corrupted.
+ */
+struct store_scrub_options {
+	bool skips_corrupted, no_validation, no_snapshot;
+};
+int store_scrub(struct store *store, struct table_store *table,
+    const struct store_scrub_options *options, uint64_t *good, uint64_t *bad, struct error *err);
+/*
+ * Check every SSTable of the table (sstable_verify()); calls back for each, err NULL: it is sound. disk_failure_policy does
+ * not look at what is found. -1 when the files cannot be got at.
+ */
+typedef void (*store_verified_fn)(void *argument, const char *path, const struct error *err);
+int store_verify(struct store *store, struct table_store *table, bool is_extended,
+    store_verified_fn each, void *argument, struct error *err);
 void store_set_auto_compaction(struct store *store, struct table_store *table, bool is_enabled);
 bool store_auto_compaction(const struct table_store *table);
 /* Bytes per second for all compactions of the node; 0: no limit. */

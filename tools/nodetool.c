@@ -7,7 +7,8 @@
 
 static const struct nodetool_command *const nodetool_lists[] = {nodetool_cluster_commands,
     nodetool_info_commands, nodetool_repair_commands, nodetool_stats_commands,
-    nodetool_table_commands, nodetool_operation_commands, nodetool_topology_commands};
+    nodetool_table_commands, nodetool_operation_commands, nodetool_topology_commands,
+    nodetool_compact_commands};
 enum { NODETOOL_LISTS = sizeof(nodetool_lists) / sizeof(nodetool_lists[0]) };
 
 /* Commands of Cassandra that have nothing to act on here yet: named, so that a script's message is clear. */
@@ -20,10 +21,10 @@ static const char *const nodetool_absent[] = {"abortbootstrap", "checktokenmetad
     "invalidatepermissionscache", "invalidaterolescache", "listpendinghints", "pausehandoff",
     "rangekeysample", "rebuild_index", "recompress_sstables", "reloadlocalschema", "reloadtriggers",
     "relocatesstables", "repair_admin", "replaybatchlog", "resetfullquerylog", "resetlocalschema",
-    "resumehandoff", "scrub", "setauthcacheconfig", "setbatchlogreplaythrottle",
-    "setcolumnindexsize", "setcompactionthreshold", "setconcurrentviewbuilders", "setdefaultrf",
+    "resumehandoff", "setauthcacheconfig", "setbatchlogreplaythrottle", "setcolumnindexsize",
+    "setcompactionthreshold", "setconcurrentviewbuilders", "setdefaultrf",
     "sethintedhandoffthrottlekb", "setmaxhintwindow", "setsnapshotthrottle", "truncatehints",
-    "upgradesstables", "verify", "viewbuildstatus", NULL};
+    "viewbuildstatus", NULL};
 
 static const char nodetool_globals[] =
     "[(-h <host> | --host <host>)] [(-p <port> | --port <port>)]\n"

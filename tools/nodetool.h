@@ -47,13 +47,16 @@ struct nodetool_command {
 
 extern const struct nodetool_command nodetool_cluster_commands[], nodetool_info_commands[],
     nodetool_repair_commands[], nodetool_stats_commands[], nodetool_table_commands[],
-    nodetool_operation_commands[], nodetool_topology_commands[];
+    nodetool_operation_commands[], nodetool_topology_commands[], nodetool_compact_commands[];
 
 /* netstats' streams (nodetool_topology.c). */
 void topology_print_streams(struct nodetool *tool, const json_t *streams);
 
 /* The value of an option by either name; NULL: not given. */
 const char *nodetool_option(const struct nodetool *tool, const char *name);
+
+/* The words from the `from`th on, joined with commas: the tables of "[keyspace [tables...]]". Good until the next call. */
+const char *nodetool_join_words(const struct nodetool *tool, int from);
 
 /* ---- talking to the node (nodetool_http.c) ------------------------------------------------------ */
 

@@ -9,9 +9,8 @@
 #include "base/bytes.h"
 #include "tools/nodetool.h"
 
-/* "[keyspace [tables...]]" as a query: the words joined with commas. */
-static const char *
-operation_tables(const struct nodetool *tool, int from)
+const char *
+nodetool_join_words(const struct nodetool *tool, int from)
 {
 	static struct buffer list;
 
@@ -29,20 +28,8 @@ operation_on_tables(struct nodetool *tool)
 	const char *keyspace = tool->word_count > 0 ? tool->words[0] : "";
 
 	(void)nodetool_post(tool, "%s?keyspace=%u&tables=%u", tool->command->call, keyspace,
-	    operation_tables(tool, 1));
+	    nodetool_join_words(tool, 1));
 	return 0;
-}
-
-static int
-operation_compact(struct nodetool *tool)
-{
-	static const char *const absent[] = {"--user-defined", "-st", "-et", "--partition"};
-
-	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
-		if (nodetool_option(tool, absent[i]) != NULL)
-			nodetool_fail(
-			    "compact %s is not supported by this version of Helenus", absent[i]);
-	return operation_on_tables(tool);
 }
 
 static int
@@ -52,7 +39,7 @@ operation_auto_compaction(struct nodetool *tool)
 
 	(void)nodetool_post(tool, "autocompaction?enabled=%s&keyspace=%u&tables=%u",
 	    strcmp(tool->command->name, "enableautocompaction") == 0 ? "true" : "false", keyspace,
-	    operation_tables(tool, 1));
+	    nodetool_join_words(tool, 1));
 	return 0;
 }
 
@@ -349,12 +336,6 @@ operation_set_caches(struct nodetool *tool)
 	return 0;
 }
 
-static const struct nodetool_option operation_compact_options[] = {
-    {"-s", "--split-output", NULL, "Accepted; one SSTable is written"},
-    {NULL, "--user-defined", NULL, "The arguments are files: not supported"},
-    {"-st", "--start-token", "token", "From this token on: not supported"},
-    {"-et", "--end-token", "token", "Up to this token: not supported"},
-    {NULL, "--partition", "key", "One partition: not supported"}, {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option operation_snapshot_options[] = {
     {"-t", "--tag", "tag", "Name of the snapshot; the time when absent"},
     {"-cf", "--column-family", "table", "One table of the keyspace"},
@@ -377,8 +358,6 @@ enum { OPERATION_MANY = NODETOOL_WORDS_MAX - 1 };
 const struct nodetool_command nodetool_operation_commands[] = {
     {"clearsnapshot", "Remove snapshots", "[--] [<keyspaces>...]", 0, OPERATION_MANY,
 	operation_clear_options, operation_clear_snapshot, NULL},
-    {"compact", "Merge all SSTables of tables", OPERATION_TABLES, 0, OPERATION_MANY,
-	operation_compact_options, operation_compact, "compact"},
     {"disableautocompaction", "Tables no longer compact by themselves", OPERATION_TABLES, 0,
 	OPERATION_MANY, NULL, operation_auto_compaction, NULL},
     {"disablebackup", "No more incremental backups", "", 0, 0, NULL, operation_backup, NULL},

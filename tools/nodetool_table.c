@@ -2,6 +2,7 @@
 /* tablestats, and look-ups in tables. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,26 @@ table_per_slice(const json_t *histogram)
 	return text;
 }
 
+/* What stands before each line of a table. */
+static const char *table_indent = "\t\t";
+
+/* printf, with table_indent instead of two tabs at the beginning of each line. */
+static void __attribute__((format(printf, 1, 2))) table_line(const char *format, ...)
+{
+	char text[512], *rest = text, *line;
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		if (strncmp(line, "\t\t", 2) == 0)
+			printf("%s%s", table_indent, line + 2);
+		if (rest != NULL)
+			printf("\n");
+	}
+}
+
 static void
 table_print_space(const json_t *table, bool is_human)
 {
@@ -62,32 +83,33 @@ table_print_space(const json_t *table, bool is_human)
 	for (size_t i = 0; i < json_array_size(levels); i++)
 		if (json_integer_value(json_array_get(levels, i)) > 0)
 			used = i + 1;
-	printf("\t\tSSTable count: %" PRId64 "\n\t\tOld SSTable count: 0\n",
+	table_line("\t\tSSTable count: %" PRId64 "\n\t\tOld SSTable count: 0\n",
 	    nodetool_int(table, "sstables"));
 	if (used > 1) {
-		printf("\t\tSSTables in each level: [");
+		printf("%sSSTables in each level: [", table_indent);
 		for (size_t i = 0; i < json_array_size(levels); i++)
 			printf("%s%" JSON_INTEGER_FORMAT, i == 0 ? "" : ", ",
 			    json_integer_value(json_array_get(levels, i)));
 		printf("]\n");
 	}
-	printf("\t\tSpace used (live): %s\n",
+	table_line("\t\tSpace used (live): %s\n",
 	    table_number(nodetool_int(table, "live_bytes"), is_human));
-	printf("\t\tSpace used (total): %s\n",
+	table_line("\t\tSpace used (total): %s\n",
 	    table_number(nodetool_int(table, "total_bytes"), is_human));
-	printf("\t\tSpace used by snapshots (total): %s\n",
+	table_line("\t\tSpace used by snapshots (total): %s\n",
 	    table_number(nodetool_int(table, "snapshot_bytes"), is_human));
-	printf("\t\tOff heap memory used (total): %s\n", table_number(off_heap, is_human));
+	table_line("\t\tOff heap memory used (total): %s\n", table_number(off_heap, is_human));
 	if (ratio < 0)
-		printf("\t\tSSTable Compression Ratio: -1.0\n");
+		table_line("\t\tSSTable Compression Ratio: -1.0\n");
 	else
-		printf("\t\tSSTable Compression Ratio: %.5f\n", ratio);
-	printf("\t\tNumber of partitions (estimate): %" PRId64 "\n",
+		table_line("\t\tSSTable Compression Ratio: %.5f\n", ratio);
+	table_line("\t\tNumber of partitions (estimate): %" PRId64 "\n",
 	    nodetool_int(table, "partitions"));
 }
 
+/* `keyspace` NULL: the table stands below its keyspace; else it is printed alone. */
 static void
-table_print(const json_t *table, bool is_human)
+table_print(const json_t *table, const char *keyspace, bool is_human)
 {
 	const json_t *live = json_object_get(table, "live_rows");
 	const json_t *dead = json_object_get(table, "tombstones");
@@ -95,47 +117,52 @@ table_print(const json_t *table, bool is_human)
 	int64_t right = nodetool_int(table, "filter_true_positives");
 	int64_t filter = nodetool_int(table, "filter_bytes");
 
-	printf("\t\tTable: %s\n", nodetool_text(table, "table"));
+	table_indent = keyspace == NULL ? "\t\t" : "\t";
+	table_line("\t\tTable: %s%s%s\n", keyspace == NULL ? "" : keyspace,
+	    keyspace == NULL ? "" : ".", nodetool_text(table, "table"));
 	table_print_space(table, is_human);
-	printf("\t\tMemtable cell count: %" PRId64 "\n", nodetool_int(table, "memtable_rows"));
-	printf("\t\tMemtable data size: %s\n",
+	table_line("\t\tMemtable cell count: %" PRId64 "\n", nodetool_int(table, "memtable_rows"));
+	table_line("\t\tMemtable data size: %s\n",
 	    table_number(nodetool_int(table, "memtable_bytes"), is_human));
-	printf("\t\tMemtable off heap memory used: %s\n",
+	table_line("\t\tMemtable off heap memory used: %s\n",
 	    table_number(nodetool_int(table, "memtable_bytes"), is_human));
-	printf(
+	table_line(
 	    "\t\tMemtable switch count: %" PRId64 "\n", nodetool_int(table, "memtable_switches"));
-	printf("\t\tSpeculative retries: 0\n");
-	printf("\t\tLocal read count: %" PRId64 "\n", nodetool_int(table, "reads"));
-	printf("\t\tLocal read latency: %s ms\n", table_ms(json_object_get(table, "read_us")));
-	printf("\t\tLocal write count: %" PRId64 "\n", nodetool_int(table, "writes"));
-	printf("\t\tLocal write latency: %s ms\n", table_ms(json_object_get(table, "write_us")));
-	printf("\t\tPending flushes: %" PRId64 "\n", nodetool_int(table, "pending_flushes"));
-	printf("\t\tPercent repaired: 0.0\n\t\tBytes repaired: 0.000KiB\n");
-	printf("\t\tBytes unrepaired: %.3fKiB\n\t\tBytes pending repair: 0.000KiB\n",
+	table_line("\t\tSpeculative retries: 0\n");
+	table_line("\t\tLocal read count: %" PRId64 "\n", nodetool_int(table, "reads"));
+	table_line("\t\tLocal read latency: %s ms\n", table_ms(json_object_get(table, "read_us")));
+	table_line("\t\tLocal write count: %" PRId64 "\n", nodetool_int(table, "writes"));
+	table_line(
+	    "\t\tLocal write latency: %s ms\n", table_ms(json_object_get(table, "write_us")));
+	table_line("\t\tPending flushes: %" PRId64 "\n", nodetool_int(table, "pending_flushes"));
+	table_line("\t\tPercent repaired: 0.0\n\t\tBytes repaired: 0.000KiB\n");
+	table_line("\t\tBytes unrepaired: %.3fKiB\n\t\tBytes pending repair: 0.000KiB\n",
 	    (double)nodetool_int(table, "live_bytes") / 1024);
-	printf("\t\tBloom filter false positives: %" PRId64 "\n", wrong);
-	printf("\t\tBloom filter false ratio: %.5f\n",
+	table_line("\t\tBloom filter false positives: %" PRId64 "\n", wrong);
+	table_line("\t\tBloom filter false ratio: %.5f\n",
 	    wrong + right == 0 ? 0.0 : (double)wrong / (double)(wrong + right));
-	printf("\t\tBloom filter space used: %s\n",
+	table_line("\t\tBloom filter space used: %s\n",
 	    table_number(filter == 0 ? 0 : filter + 8, is_human));
-	printf("\t\tBloom filter off heap memory used: %s\n", table_number(filter, is_human));
-	printf("\t\tIndex summary off heap memory used: %s\n",
+	table_line("\t\tBloom filter off heap memory used: %s\n", table_number(filter, is_human));
+	table_line("\t\tIndex summary off heap memory used: %s\n",
 	    table_number(nodetool_int(table, "summary_bytes"), is_human));
-	printf("\t\tCompression metadata off heap memory used: %s\n",
+	table_line("\t\tCompression metadata off heap memory used: %s\n",
 	    table_number(nodetool_int(table, "compression_bytes"), is_human));
-	printf("\t\tCompacted partition minimum bytes: %" PRId64 "\n",
+	table_line("\t\tCompacted partition minimum bytes: %" PRId64 "\n",
 	    nodetool_int(table, "partition_min"));
-	printf("\t\tCompacted partition maximum bytes: %" PRId64 "\n",
+	table_line("\t\tCompacted partition maximum bytes: %" PRId64 "\n",
 	    nodetool_int(table, "partition_max"));
-	printf("\t\tCompacted partition mean bytes: %" PRId64 "\n",
+	table_line("\t\tCompacted partition mean bytes: %" PRId64 "\n",
 	    nodetool_int(table, "partition_mean"));
-	printf("\t\tAverage live cells per slice (last five minutes): %s\n", table_per_slice(live));
-	printf("\t\tMaximum live cells per slice (last five minutes): %" PRId64 "\n",
+	table_line(
+	    "\t\tAverage live cells per slice (last five minutes): %s\n", table_per_slice(live));
+	table_line("\t\tMaximum live cells per slice (last five minutes): %" PRId64 "\n",
 	    nodetool_int(live, "max"));
-	printf("\t\tAverage tombstones per slice (last five minutes): %s\n", table_per_slice(dead));
-	printf("\t\tMaximum tombstones per slice (last five minutes): %" PRId64 "\n",
+	table_line(
+	    "\t\tAverage tombstones per slice (last five minutes): %s\n", table_per_slice(dead));
+	table_line("\t\tMaximum tombstones per slice (last five minutes): %" PRId64 "\n",
 	    nodetool_int(dead, "max"));
-	printf("\t\tDropped Mutations: 0\n\t\tDroppable tombstone ratio: %.5f\n\n",
+	table_line("\t\tDropped Mutations: 0\n\t\tDroppable tombstone ratio: %.5f\n\n",
 	    nodetool_real(table, "droppable_tombstones"));
 }
 
@@ -278,16 +305,135 @@ table_structured(struct nodetool *tool, const json_t *tables, const char *format
 	nodetool_print_structured(all, format);
 }
 
+/* What tablestats -s sorts by: a number of the answer, or of one of its histograms; text where `is_text`. */
+static const struct table_sort {
+	const char *key, *field, *of; /* of: the histogram's field, NULL: none */
+	bool is_text;
+} table_sorts[] = {{"average_live_cells_per_slice_last_five_minutes", "live_rows", "mean", false},
+    {"average_tombstones_per_slice_last_five_minutes", "tombstones", "mean", false},
+    {"bloom_filter_false_positives", "filter_false_positives", NULL, false},
+    {"bloom_filter_off_heap_memory_used", "filter_bytes", NULL, false},
+    {"bloom_filter_space_used", "filter_bytes", NULL, false},
+    {"compacted_partition_maximum_bytes", "partition_max", NULL, false},
+    {"compacted_partition_mean_bytes", "partition_mean", NULL, false},
+    {"compacted_partition_minimum_bytes", "partition_min", NULL, false},
+    {"compression_metadata_off_heap_memory_used", "compression_bytes", NULL, false},
+    {"full_name", "keyspace", NULL, true},
+    {"index_summary_off_heap_memory_used", "summary_bytes", NULL, false},
+    {"local_read_count", "reads", NULL, false}, {"local_read_latency_ms", "read_us", "mean", false},
+    {"local_write_count", "writes", NULL, false},
+    {"local_write_latency_ms", "write_us", "mean", false},
+    {"maximum_live_cells_per_slice_last_five_minutes", "live_rows", "max", false},
+    {"maximum_tombstones_per_slice_last_five_minutes", "tombstones", "max", false},
+    {"memtable_cell_count", "memtable_rows", NULL, false},
+    {"memtable_data_size", "memtable_bytes", NULL, false},
+    {"memtable_off_heap_memory_used", "memtable_bytes", NULL, false},
+    {"memtable_switch_count", "memtable_switches", NULL, false},
+    {"number_of_partitions_estimate", "partitions", NULL, false},
+    {"pending_flushes", "pending_flushes", NULL, false}, {"read_latency", "read_us", "mean", false},
+    {"reads", "reads", NULL, false},
+    {"space_used_by_snapshots_total", "snapshot_bytes", NULL, false},
+    {"space_used_live", "live_bytes", NULL, false},
+    {"space_used_total", "total_bytes", NULL, false},
+    {"sstable_compression_ratio", "compression_ratio", NULL, false},
+    {"sstable_count", "sstables", NULL, false}, {"table_name", "table", NULL, true},
+    {"write_latency", "write_us", "mean", false}, {"writes", "writes", NULL, false}};
+static const struct table_sort *table_sorted_by;
+
+static double
+table_sort_value(const json_t *table)
+{
+	const json_t *field = json_object_get(table, table_sorted_by->field);
+	double value;
+
+	if (table_sorted_by->of != NULL)
+		field = json_object_get(field, table_sorted_by->of);
+	value = json_number_value(field);
+	return isnan(value) ? 0 : value;
+}
+
+/* Greatest first; equals by their full names, ascending. */
+static int
+table_sort_compare(const void *a, const void *b)
+{
+	const json_t *left = *(json_t *const *)a, *right = *(json_t *const *)b;
+	double x, y;
+	int order;
+
+	if (table_sorted_by->is_text && strcmp(table_sorted_by->field, "table") == 0) {
+		order = -strcmp(nodetool_text(left, "table"), nodetool_text(right, "table"));
+		if (order != 0)
+			return order;
+	}
+	x = table_sorted_by->is_text ? 0 : table_sort_value(left);
+	y = table_sorted_by->is_text ? 0 : table_sort_value(right);
+	if (x != y)
+		return x < y ? 1 : -1;
+	order = strcmp(nodetool_text(left, "keyspace"), nodetool_text(right, "keyspace"));
+	if (order == 0)
+		order = strcmp(nodetool_text(left, "table"), nodetool_text(right, "table"));
+	return table_sorted_by->is_text ? -order : order;
+}
+
+static void
+table_find_sort(const char *key)
+{
+	size_t count = sizeof(table_sorts) / sizeof(table_sorts[0]), used = 0;
+	char all[2048] = "";
+
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(table_sorts[i].key, key) == 0)
+			table_sorted_by = &table_sorts[i];
+		used += (size_t)snprintf(
+		    all + used, sizeof(all) - used, "%s%s", i == 0 ? "" : ", ", table_sorts[i].key);
+	}
+	if (table_sorted_by == NULL)
+		nodetool_refuse("argument for sort must be one of: %s", all);
+}
+
+static void
+table_stats_sorted(struct nodetool *tool, json_t *tables, const char *key, size_t top)
+{
+	json_t **sorted = calloc(json_array_size(tables) + 1, sizeof(json_t *)), *table;
+	size_t count = 0, index;
+
+	if (sorted == NULL)
+		nodetool_fail("no memory");
+	table_find_sort(key);
+	json_array_foreach(tables, index, table) if (table_is_named(tool, table)) sorted[count++] =
+	    table;
+	qsort(sorted, count, sizeof(json_t *), table_sort_compare);
+	printf("Total number of tables: %zu", json_array_size(tables));
+	if (top > 0)
+		printf(" (showing top %zu by %s)", top < count ? top : count, key);
+	printf("\n----------------\n");
+	for (size_t i = 0; i < count && (top == 0 || i < top); i++)
+		table_print(sorted[i], nodetool_text(sorted[i], "keyspace"),
+		    nodetool_option(tool, "-H") != NULL);
+	printf("----------------\n");
+	free(sorted);
+}
+
 static int
 table_stats(struct nodetool *tool)
 {
 	json_t *answer = nodetool_get(tool, "tables"), *tables = json_object_get(answer, "tables");
 	const char *format = nodetool_option(tool, "-F");
+	const char *sort = nodetool_option(tool, "-s"), *top = nodetool_option(tool, "-t");
 	bool is_human = nodetool_option(tool, "-H") != NULL;
 	json_t *done = nodetool_keep(tool, json_object()), *table;
 	size_t index;
 
 	table_check_words(tool, tables);
+	if (top != NULL && sort == NULL)
+		nodetool_refuse("cannot filter top K tables without specifying a sort key.");
+	if (sort != NULL && format != NULL)
+		nodetool_fail("tablestats -s with -F is not supported by this version of Helenus");
+	if (sort != NULL) {
+		table_stats_sorted(
+		    tool, tables, sort, top == NULL ? 0 : (size_t)strtoul(top, NULL, 10));
+		return 0;
+	}
 	if (format != NULL) {
 		table_structured(tool, tables, format);
 		return 0;
@@ -305,7 +451,7 @@ table_stats(struct nodetool *tool)
 		table_print_keyspace(tables, keyspace);
 		json_array_foreach(tables, at,
 		    other) if (strcmp(nodetool_text(other, "keyspace"), keyspace) == 0 &&
-		    table_is_named(tool, other)) table_print(other, is_human);
+		    table_is_named(tool, other)) table_print(other, NULL, is_human);
 		printf("----------------\n");
 	}
 	return 0;
@@ -375,6 +521,8 @@ table_snapshots(struct nodetool *tool)
 	}
 	json_array_foreach(list, index, each)
 	{
+		if (nodetool_option(tool, "-nt") != NULL && nodetool_int(each, "expires_ms") != 0)
+			continue;
 		total += (uint64_t)nodetool_int(each, "true_bytes");
 		nodetool_grid_add(&grid, "%s", nodetool_text(each, "tag"));
 		nodetool_grid_add(&grid, "%s", nodetool_text(each, "keyspace"));
@@ -440,7 +588,9 @@ table_status_auto_compaction(struct nodetool *tool)
 static const struct nodetool_option table_stats_options[] = {
     {"-F", "--format", "format", "json or yaml instead of lines"},
     {"-H", "--human-readable", NULL, "Sizes with units"},
-    {"-i", NULL, NULL, "All but the named tables"}, {NULL, NULL, NULL, NULL}};
+    {"-i", NULL, NULL, "All but the named tables"},
+    {"-s", "--sort", "sort_key", "Tables by this number, the greatest first"},
+    {"-t", "--top", "top", "Only so many of them"}, {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option table_status_options[] = {
     {"-a", "--all", NULL, "Each table"}, {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option table_snapshot_options[] = {

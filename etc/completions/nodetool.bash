@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # bash completion of nodetool(1)
 
-_nodetool_commands='help clearsnapshot clientstats compact compactionhistory compactionstats
-	datapaths describecluster describering disableautocompaction disablebackup disablebinary drain
-	enableautocompaction enablebackup enablebinary failuredetector flush gcstats
-	getbatchlogreplaythrottle getcolumnindexsize getcompactionthroughput getconcurrency
-	getconcurrentcompactors getconcurrentviewbuilders getdefaultrf getendpoints
-	getinterdcstreamthroughput getlogginglevels getmaxhintwindow getseeds getsnapshotthrottle
-	getsstables getstreamthroughput gettimeout gettraceprobability gossipinfo info
-	invalidatecountercache invalidatekeycache invalidaterowcache listsnapshots netstats profileload
-	proxyhistograms refresh refreshsizeestimates reloadssl ring setcachecapacity setcachekeystosave
-	setcompactionthroughput setconcurrency setconcurrentcompactors setlogginglevel settimeout
-	settraceprobability sjk snapshot status statusautocompaction statusbackup statusbinary
-	statusgossip statushandoff stop stopdaemon tablehistograms tablestats toppartitions tpstats
-	version'
+_nodetool_commands='help assassinate bootstrap cleanup clearsnapshot clientstats compact
+	compactionhistory compactionstats datapaths decommission describecluster describering
+	disableautocompaction disablebackup disablebinary disablegossip drain enableautocompaction
+	enablebackup enablebinary enablegossip failuredetector flush gcstats getbatchlogreplaythrottle
+	getcolumnindexsize getcompactionthroughput getconcurrency getconcurrentcompactors
+	getconcurrentviewbuilders getdefaultrf getendpoints getinterdcstreamthroughput getlogginglevels
+	getmaxhintwindow getseeds getsnapshotthrottle getsstables getstreamthroughput gettimeout
+	gettraceprobability gossipinfo info invalidatecountercache invalidatekeycache invalidaterowcache
+	join listsnapshots move netstats profileload proxyhistograms rebuild refresh
+	refreshsizeestimates reloadseeds reloadssl removenode repair ring scrub setcachecapacity
+	setcachekeystosave setcompactionthroughput setconcurrency setconcurrentcompactors
+	setinterdcstreamthroughput setlogginglevel setstreamthroughput settimeout settraceprobability
+	sjk snapshot status statusautocompaction statusbackup statusbinary statusgossip statushandoff
+	stop stopdaemon tablehistograms tablestats toppartitions tpstats upgradesstables verify version'
 
 _nodetool()
 {
