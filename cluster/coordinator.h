@@ -55,6 +55,9 @@ struct coordinator_hints {
 	 */
 	bool (*write)(
 	    void *context, struct peer *peer, struct message_payload *mutation, int64_t created_ms);
+	/* May a write begin that the peer is to get? ERROR_OVERLOADED: too many hints are on their way to the disk
+	 * (StorageProxy.checkHintOverload). NULL: always. */
+	int (*check)(void *context, struct peer *peer, struct error *err);
 };
 
 /* What the coordinator needs of the node around it; copied by coordinator_set_ring(). */

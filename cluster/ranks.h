@@ -14,6 +14,8 @@ enum {
 	RANK_COORDINATOR_REQUEST = 410, /* one request; nothing is called under it */
 	RANK_PAXOS_RUN = 415, /* one round; nothing is called under it */
 	RANK_REPAIRS = 416, /* commands of repair and their lines; nothing is called under it */
+	RANK_HINTS = 417, /* disabled data centers, the list of stores, a transfer */
+	RANK_HINTS_STORE = 418, /* memory and list of files of one node */
 	RANK_TOPOLOGY_BUILD =
 	    780, /* a snapshot computes the replicas of a keyspace: one thread does it */
 	RANK_SNITCH = 785, /* names of places */

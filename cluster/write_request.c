@@ -420,6 +420,22 @@ write_plan_make(struct coordinator *coordinator, const struct coordinator_write 
 	return rc;
 }
 
+/* A flood of hints is not to grow (SE-16). Also for those that are alive: they may turn out not to be. */
+static int
+write_plan_check_hints(
+    struct coordinator *coordinator, const struct write_plan *plan, struct error *err)
+{
+	const struct coordinator_hints *hints = &coordinator->ring.hints;
+
+	if (hints->check == NULL)
+		return 0;
+	for (uint32_t i = 0; i < plan->plan.count; i++) {
+		if (hints->check(hints->context, plan->plan.replicas[i].peer, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* Is this node the only replica of all of it? */
 static bool
 write_plans_are_local(const struct coordinator_write *write, const struct write_plan *plans)
@@ -583,9 +599,12 @@ write_request_make(struct coordinator *coordinator, struct coordinator_write *wr
 		scratch = &local;
 	if (plans == NULL)
 		rc = error_set(err, ERROR_NO_MEMORY, "no memory for a write");
-	for (uint32_t i = 0; i < write->mutation_count && rc == 0; i++)
+	for (uint32_t i = 0; i < write->mutation_count && rc == 0; i++) {
 		rc = write_plan_make(
 		    coordinator, write, &write->mutations[i], topology, &plans[i], err);
+		if (rc == 0)
+			rc = write_plan_check_hints(coordinator, &plans[i], err);
+	}
 	if (rc == 0 && !write_plans_are_local(write, plans)) {
 		request = write_request_new(coordinator, write, plans);
 		if (request == NULL)

@@ -497,6 +497,25 @@ mutation_decode(struct slice encoded, mutation_table_fn find, void *argument, st
 	return out->keyspace != NULL ? 0 : mutation_no_memory(&decoder);
 }
 
+bool
+mutation_each_table(struct slice encoded,
+    void (*each)(void *argument, const struct uuid *table_id), void *argument)
+{
+	struct reader reader = reader_of(encoded);
+	uint64_t count = reader_vint(&reader);
+
+	for (uint64_t i = 0; i < count && !reader.is_failed; i++) {
+		struct slice update = reader_bytes(&reader, reader_u32(&reader));
+		struct uuid id;
+
+		if (reader.is_failed || update.size < sizeof(id.bytes))
+			return false;
+		memcpy(id.bytes, update.data, sizeof(id.bytes));
+		each(argument, &id);
+	}
+	return !reader.is_failed && count > 0;
+}
+
 /* ---- size --------------------------------------------------------------------------------------- */
 
 /* Row.dataSize: the sums of the parts as Cassandra counts them. */

@@ -53,6 +53,10 @@ typedef const struct table_metadata *(*mutation_table_fn)(void *argument, const 
 int mutation_decode(struct slice encoded, mutation_table_fn find, void *argument,
     struct arena *arena, struct mutation *out, struct error *err);
 
+/* Calls `each` for the table of every update of an encoded mutation, which is not decoded. False: it is none. */
+bool mutation_each_table(struct slice encoded,
+    void (*each)(void *argument, const struct uuid *table_id), void *argument);
+
 /* The youngest timestamp in it, of data and of deletions; TIMESTAMP_NONE: it has none. */
 int64_t partition_update_max_timestamp(const struct partition_update *update);
 

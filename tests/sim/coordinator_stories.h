@@ -173,6 +173,8 @@ story_hints(struct ring *ring)
 	STORY(story_is(&op, CONSISTENCY_ONE, 0, 1));
 	ring_op_free(&op);
 	STORY(ring_hint_count(ring) == 4);
+	for (uint32_t i = 0; i < 3; i++)
+		ring_set_alive(ring, replicas[i], true);
 	ring_deliver_hints(ring);
 	world_run(ring_world(ring), WORLD_S);
 	for (uint32_t i = 0; i < 3; i++)

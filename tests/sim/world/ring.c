@@ -11,12 +11,6 @@
 
 enum { RING_TOKENS = 4, RING_NOW_S = 1767225700 };
 
-struct ring_hint {
-	uint32_t to, from;
-	struct message_payload *payload;
-	bool is_given;
-};
-
 struct ring_node {
 	struct ring *ring;
 	struct world_node *node;
@@ -29,6 +23,7 @@ struct ring_node {
 	struct snitch *snitch;
 	struct coordinator *coordinator;
 	struct streams *streams;
+	struct hints *hints; /* NULL: none are kept */
 	bool *alive; /* the ring's, by node */
 };
 
@@ -36,8 +31,6 @@ struct ring {
 	struct ring_options options;
 	struct world *world;
 	bool *alive;
-	uint32_t hint_count;
-	struct ring_hint hints[RING_HINTS_MAX];
 };
 
 static struct ring_node *
@@ -229,27 +222,49 @@ ring_index_of(struct ring *ring, const struct peer *peer)
 	abort();
 }
 
-static bool
-ring_wants_hint(void *context, struct peer *peer)
+static uint64_t
+ring_write_timeout_ns(void *context)
 {
-	(void)peer;
-	return ((struct ring_node *)context)->ring->options.has_hints;
+	return ring_timeout_ns(context, COORDINATOR_TIMEOUT_WRITE);
 }
 
-static bool
-ring_write_hint(
-    void *context, struct peer *peer, struct message_payload *mutation, int64_t created_ms)
+static uint64_t
+ring_downtime_ns(void *context, struct peer *peer)
 {
-	struct ring_node *node = context;
-	struct ring *ring = node->ring;
+	(void)context;
+	(void)peer;
+	return 0;
+}
 
-	(void)created_ms;
-	if (ring->hint_count == RING_HINTS_MAX)
-		return false;
-	message_payload_ref(mutation);
-	ring->hints[ring->hint_count++] = (struct ring_hint){
-	    .to = ring_index_of(ring, peer), .from = node->node->index, .payload = mutation};
-	return true;
+static int64_t
+ring_truncated_ms(void *context, const struct table_metadata *table)
+{
+	(void)context;
+	(void)table;
+	return 0;
+}
+
+static void
+ring_open_hints(struct ring_node *node)
+{
+	struct world_node *world_node = node->node;
+	struct hints_options options = {.directory = "/hints",
+	    .host_id = {{(uint8_t)(world_node->index + 1)}},
+	    .in_flight_max = 1024,
+	    .cluster = &world_node->cluster,
+	    .messaging = world_node->messaging,
+	    .peers = world_node->peers,
+	    .topology = node->topology,
+	    .store = node->store,
+	    .context = node,
+	    .timeout_ns = ring_write_timeout_ns,
+	    .schema = ring_schema,
+	    .downtime_ns = ring_downtime_ns,
+	    .truncated_ms = ring_truncated_ms};
+	struct error err;
+
+	ring_must(hints_open(&options, &node->hints, &err), &err);
+	hints_start(node->hints);
 }
 
 static void
@@ -305,7 +320,11 @@ ring_start(struct world_node *world_node, void *context)
 	    .schema = ring_schema,
 	    .tombstone_failure_threshold = ring_tombstones,
 	    .truncate = ring_truncate_table,
-	    .hints = {node, ring_wants_hint, ring_write_hint}};
+	};
+	if (node->ring->options.has_hints) {
+		ring_open_hints(node);
+		ring.hints = hints_for_coordinator(node->hints);
+	}
 	coordinator_set_ring(node->coordinator, &ring);
 	streams_options_init(&streams);
 	if (node->ring->options.streams.keep_alive_ns != 0)
@@ -321,6 +340,7 @@ ring_stop(struct world_node *world_node, void *parts, void *context)
 
 	(void)world_node;
 	(void)context;
+	hints_close(node->hints);
 	coordinator_free(node->coordinator);
 	streams_free(node->streams);
 	store_close(node->store);
@@ -356,8 +376,6 @@ void
 ring_free(struct ring *ring)
 {
 	world_free(ring->world);
-	for (uint32_t i = 0; i < ring->hint_count; i++)
-		message_payload_unref(ring->hints[i].payload);
 	free(ring->alive);
 	free(ring);
 }
@@ -434,13 +452,25 @@ ring_set_alive(struct ring *ring, uint32_t index, bool is_alive)
 	}
 }
 
-void
-ring_kill(struct ring *ring, uint32_t node)
+static void
+ring_crash(struct ring *ring, uint32_t node, enum world_death death)
 {
 	struct error err;
 
 	ring_must(store_sync(ring_node(ring, node)->store, &err), &err);
-	world_crash(ring->world, node, WORLD_KILL);
+	world_crash(ring->world, node, death);
+}
+
+void
+ring_kill(struct ring *ring, uint32_t node)
+{
+	ring_crash(ring, node, WORLD_KILL);
+}
+
+void
+ring_cut_power(struct ring *ring, uint32_t node)
+{
+	ring_crash(ring, node, WORLD_POWER);
 }
 
 uint32_t
@@ -468,26 +498,33 @@ ring_forget_schema(struct ring *ring, uint32_t node)
 	ring_node(ring, node)->has_forgotten = true;
 }
 
-uint32_t
-ring_hint_count(const struct ring *ring)
+struct hints *
+ring_hints(struct ring *ring, uint32_t node)
 {
-	return ring->hint_count;
+	return ring_node(ring, node)->hints;
+}
+
+uint32_t
+ring_hint_count(struct ring *ring)
+{
+	struct hints_stats stats;
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < ring->options.world.node_count; i++) {
+		if (!world_node(ring->world, i)->is_up)
+			continue;
+		hints_stats(ring_hints(ring, i), &stats);
+		count += stats.total;
+	}
+	return (uint32_t)count;
 }
 
 void
 ring_deliver_hints(struct ring *ring)
 {
-	for (uint32_t i = 0; i < ring->hint_count; i++) {
-		struct ring_hint *hint = &ring->hints[i];
-		struct world_node *from = world_node(ring->world, hint->from);
-
-		if (hint->is_given || !from->is_up || !world_node(ring->world, hint->to)->is_up)
-			continue;
-		hint->is_given = true;
-		message_payload_ref(hint->payload);
-		messaging_send(from->messaging,
-		    peers_get(from->peers, &world_node(ring->world, hint->to)->endpoint),
-		    message_new(VERB_MUTATION_REQ, hint->payload), 0, NULL);
+	for (uint32_t i = 0; i < ring->options.world.node_count; i++) {
+		if (world_node(ring->world, i)->is_up)
+			hints_deliver(ring_hints(ring, i));
 	}
 }
 

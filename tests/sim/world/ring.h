@@ -12,10 +12,11 @@
  *   1  c (pk int, n counter, PRIMARY KEY (pk))
  */
 #include "cluster/coordinator.h"
+#include "cluster/hints.h"
 #include "cluster/stream.h"
 #include "tests/sim/world/world.h"
 
-enum { RING_ROWS_MAX = 4096, RING_HINTS_MAX = 4096 };
+enum { RING_ROWS_MAX = 4096 };
 
 struct ring;
 
@@ -25,7 +26,7 @@ struct ring_options {
 	int32_t factor; /* replicas, in each data center when there are several */
 	const char *speculative_retry; /* NULL: 99PERCENTILE */
 	struct streams_options streams; /* zero: the usual ones */
-	bool has_hints; /* hints are kept in memory, and delivered by ring_deliver_hints() */
+	bool has_hints; /* else no node keeps any */
 };
 
 struct ring *ring_new(const struct ring_options *options);
@@ -46,11 +47,16 @@ void ring_set_alive(struct ring *ring, uint32_t node, bool is_alive);
  * the log is written out first.
  */
 void ring_kill(struct ring *ring, uint32_t node);
+/* The power goes: as above for the store; of hints there is what was synced. */
+void ring_cut_power(struct ring *ring, uint32_t node);
 /* Nodes that are replicas of a key, in order; returns how many. */
 uint32_t ring_replicas(struct ring *ring, int32_t key, uint32_t *out, uint32_t capacity);
 /* From now on the node knows no tables when others ask it: it answers with FAILURE_INCOMPATIBLE_SCHEMA. */
 void ring_forget_schema(struct ring *ring, uint32_t node);
-uint32_t ring_hint_count(const struct ring *ring);
+struct hints *ring_hints(struct ring *ring, uint32_t node);
+/* Kept by the nodes that are up, since each of them started. */
+uint32_t ring_hint_count(struct ring *ring);
+/* Now, rather than in ten seconds. */
 void ring_deliver_hints(struct ring *ring);
 
 struct ring_row {
