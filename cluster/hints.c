@@ -71,8 +71,7 @@ hints_start(struct hints *hints)
 {
 	if (!atomic_exchange(&hints->is_stopped, false))
 		return;
-	cluster_timer_start(
-	    hints->options.cluster, &hints->tick, HINTS_TICK_MS * HINTS_NS_PER_MS);
+	cluster_timer_start(hints->options.cluster, &hints->tick, HINTS_TICK_MS * HINTS_NS_PER_MS);
 }
 
 void
@@ -82,8 +81,8 @@ hints_stop(struct hints *hints)
 }
 
 void
-hints_each_store(struct hints *hints, void (*each)(struct hints_store *store, void *context),
-    void *context)
+hints_each_store(
+    struct hints *hints, void (*each)(struct hints_store *store, void *context), void *context)
 {
 	for (uint32_t i = 0; i < HINTS_STORE_SLOTS; i++) {
 		struct hints_store *store =
@@ -132,8 +131,8 @@ hints_fire(struct cluster_timer *timer)
 	if (atomic_load(&hints->is_stopped))
 		return;
 	hints->ticks++;
-	if (hints_is_due(hints->ticks, &hints->flushed_tick,
-		atomic_load(&hints->settings.flush_period_ms)))
+	if (hints_is_due(
+		hints->ticks, &hints->flushed_tick, atomic_load(&hints->settings.flush_period_ms)))
 		work |= HINTS_WORK_FLUSH;
 	if (hints_is_due(hints->ticks, &hints->delivered_tick, HINTS_DELIVER_MS) &&
 	    !atomic_load(&hints->is_paused))
@@ -142,8 +141,7 @@ hints_fire(struct cluster_timer *timer)
 	    atomic_load(&hints->settings.cleans_up))
 		work |= HINTS_WORK_CLEANUP;
 	hints_each_store(hints, hints_tick_store, &work);
-	cluster_timer_start(
-	    hints->options.cluster, &hints->tick, HINTS_TICK_MS * HINTS_NS_PER_MS);
+	cluster_timer_start(hints->options.cluster, &hints->tick, HINTS_TICK_MS * HINTS_NS_PER_MS);
 }
 
 /* ---- What is to be kept -------------------------------------------------------------------- */
@@ -165,8 +163,8 @@ hints_look_at_table(void *argument, const struct uuid *id)
 		return;
 	}
 	look->tables->known++;
-	seconds = table->options.gc_grace_seconds < 0 ? 0
-						      : (uint32_t)table->options.gc_grace_seconds;
+	seconds =
+	    table->options.gc_grace_seconds < 0 ? 0 : (uint32_t)table->options.gc_grace_seconds;
 	if (seconds < look->tables->gc_grace_seconds)
 		look->tables->gc_grace_seconds = seconds;
 }
@@ -278,8 +276,7 @@ hints_wants(void *context, struct peer *peer)
 }
 
 static bool
-hints_write(
-    void *context, struct peer *peer, struct message_payload *mutation, int64_t created_ms)
+hints_write(void *context, struct peer *peer, struct message_payload *mutation, int64_t created_ms)
 {
 	struct hints *hints = context;
 	struct uuid host_id;

@@ -74,16 +74,16 @@ struct hints_settings *hints_settings(struct hints *hints);
 void hints_disable_datacenter(struct hints *hints, const char *datacenter);
 void hints_enable_datacenter(struct hints *hints, const char *datacenter);
 /* Calls `each` under a lock: short. */
-void hints_each_disabled(struct hints *hints,
-    void (*each)(void *context, const char *datacenter), void *context);
+void hints_each_disabled(
+    struct hints *hints, void (*each)(void *context, const char *datacenter), void *context);
 
 /* ---- Keeping: what coordinators call ---- */
 
 /* `hints` as a coordinator sees it. */
 struct coordinator_hints hints_for_coordinator(struct hints *hints);
 /* Keep a hint for whoever has this host id. False: there is no room for it. */
-bool hints_keep(struct hints *hints, const struct uuid *host_id, struct slice mutation,
-    int64_t created_ms);
+bool hints_keep(
+    struct hints *hints, const struct uuid *host_id, struct slice mutation, int64_t created_ms);
 
 /* Somebody who waits, once; memory lives until then. err: NULL on success, valid for the call. */
 struct hints_wait {
@@ -126,7 +126,8 @@ void hints_each_pending(struct hints *hints,
 
 struct hints_stats {
 	uint64_t total; /* kept since the start (Storage.TotalHints) */
-	uint64_t in_progress; /* in flight: beyond what memory is for (Storage.TotalHintsInProgress) */
+	uint64_t
+	    in_progress; /* in flight: beyond what memory is for (Storage.TotalHintsInProgress) */
 	uint64_t not_stored; /* past the window, no room */
 	uint64_t succeeded, failed, timed_out; /* HintsService: what was sent */
 	uint64_t applied, apply_failed; /* ... and what others sent to us */

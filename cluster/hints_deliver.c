@@ -169,8 +169,9 @@ hints_session_spoiled(struct hints_store *store, struct hints_file *file, const 
 		hints_store_remove_file(store, file);
 		return;
 	}
-	log_error("%s is damaged at offset %" PRIu64 " of %" PRIu64
-		  " (%s): the hints behind it are lost to the node, which a repair helps; the file stays",
+	log_error(
+	    "%s is damaged at offset %" PRIu64 " of %" PRIu64
+	    " (%s): the hints behind it are lost to the node, which a repair helps; the file stays",
 	    name, file->position, file->size, why);
 	hints_count(&store->hints->corrupt, 1);
 	hints_store_save_position(store, file);
@@ -284,8 +285,8 @@ hints_session_count(struct hints_session *session)
 	uint32_t count = 0;
 	size_t need;
 
-	while ((next = hints_next(&records, &hint, &need)) == HINTS_RECORD ||
-	    next == HINTS_BAD_BODY)
+	while (
+	    (next = hints_next(&records, &hint, &need)) == HINTS_RECORD || next == HINTS_BAD_BODY)
 		count++;
 	if (count <= session->send_capacity)
 		return;
@@ -337,8 +338,8 @@ hints_session_page(struct hints_store *store)
 	}
 	hints_session_count(session);
 	records = reader_of(buffer_slice(&session->page));
-	while ((next = hints_next(&records, &hint, &need)) == HINTS_RECORD ||
-	    next == HINTS_BAD_BODY) {
+	while (
+	    (next = hints_next(&records, &hint, &need)) == HINTS_RECORD || next == HINTS_BAD_BODY) {
 		if (next == HINTS_RECORD) {
 			hints_session_send(store, &hint, &session->sends[index++]);
 			continue;
@@ -390,8 +391,7 @@ hints_session_waits(struct hints_store *store)
 	if (session->next_ns <= now)
 		return false;
 	atomic_store(&session->waits, true);
-	cluster_timer_start(
-	    store->hints->options.cluster, &session->timer, session->next_ns - now);
+	cluster_timer_start(store->hints->options.cluster, &session->timer, session->next_ns - now);
 	return true;
 }
 

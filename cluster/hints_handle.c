@@ -81,8 +81,8 @@ hints_pass_on(struct hints_request *request)
 
 	topology = topology_acquire(hints->options.topology);
 	if (keyspace != NULL) {
-		replicas = replication_replicas(
-		    topology_replication(topology, keyspace), mutation->token);
+		replicas =
+		    replication_replicas(topology_replication(topology, keyspace), mutation->token);
 		for (uint32_t i = 0; i < replicas->count + replicas->pending_count; i++)
 			is_ours = is_ours || replicas->peers[i]->is_local;
 		for (uint32_t i = 0; i < replicas->count + replicas->pending_count && !is_ours;
@@ -168,8 +168,8 @@ hints_handle(void *context, struct message *message, struct worker *worker)
 	uint8_t flags;
 
 	if (payload.size < HINTS_REQUEST_HEAD ||
-	    !hint_decode_body(slice_of(payload.data + HINTS_REQUEST_HEAD,
-				  payload.size - HINTS_REQUEST_HEAD),
+	    !hint_decode_body(
+		slice_of(payload.data + HINTS_REQUEST_HEAD, payload.size - HINTS_REQUEST_HEAD),
 		&hint))
 		goto fail;
 	memcpy(host_id.bytes, payload.data, sizeof(host_id.bytes));

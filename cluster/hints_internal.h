@@ -17,7 +17,8 @@
 enum {
 	HINTS_PAGE_SIZE = 64 << 10, /* sent before answers are waited for (HintsReader) */
 	HINTS_BUFFER_FLUSH = 4 << 20, /* of one node: written before the period ends */
-	HINTS_BUFFERS_MAX = 96 << 20, /* of all; hints beyond are in flight (HintsBufferPool: 3 x 32 MiB) */
+	HINTS_BUFFERS_MAX =
+	    96 << 20, /* of all; hints beyond are in flight (HintsBufferPool: 3 x 32 MiB) */
 	HINTS_BUFFERS_REFUSE = 512 << 20, /* ... and beyond this they are not taken */
 	HINTS_TICK_MS = 1000,
 	HINTS_DELIVER_MS = 10000, /* HintsDispatchTrigger */
@@ -91,7 +92,8 @@ struct hints_store {
 	struct hints_waiter *waiters; /* owned */
 	unsigned work; /* enum hints_work */
 	bool is_working; /* the task is queued or runs */
-	struct hints_file *files; /* oldest first; the list is changed by the task alone, under the lock */
+	struct hints_file
+	    *files; /* oldest first; the list is changed by the task alone, under the lock */
 	struct hints_name writer_name;
 	bool has_writer;
 
@@ -162,8 +164,8 @@ struct hints_tables {
 bool hints_look_at(struct hints *hints, struct slice mutation, struct hints_tables *out);
 bool hint_is_live(const struct hint *hint, const struct hints_tables *tables, int64_t now_ms);
 /* Calls `each` for all stores. */
-void hints_each_store(struct hints *hints, void (*each)(struct hints_store *store, void *context),
-    void *context);
+void hints_each_store(
+    struct hints *hints, void (*each)(struct hints_store *store, void *context), void *context);
 bool hints_wants(void *context, struct peer *peer);
 
 /* ---- hints_store.c ---- */
@@ -185,11 +187,11 @@ char *hints_path(const struct hints *hints, const struct hints_name *name, const
  * Read whole records from `position` of a file of `size` bytes: about HINTS_PAGE_SIZE of them, one at least where it
  * is whole. `page` may end in the middle of one.
  */
-int hints_read_page(struct file *reader, uint64_t size, uint64_t position, struct buffer *page,
-    struct error *err);
+int hints_read_page(
+    struct file *reader, uint64_t size, uint64_t position, struct buffer *page, struct error *err);
 /* Opens it and checks the header. */
-int hints_file_open(struct hints_store *store, const struct hints_file *file, struct file **out,
-    struct error *err);
+int hints_file_open(
+    struct hints_store *store, const struct hints_file *file, struct file **out, struct error *err);
 /* How many of its files are there, with the one being written. */
 void hints_store_pending(struct hints_store *store, struct hints_pending *out);
 /* The task's: write the memory, durably. -1: it is still there, for the next time. */

@@ -139,8 +139,8 @@ hints_note_oldest(struct hints_store *store, int64_t created_ms)
 	int64_t oldest = atomic_load_explicit(&store->oldest_ms, memory_order_relaxed);
 
 	while (created_ms < oldest &&
-	    !atomic_compare_exchange_weak_explicit(&store->oldest_ms, &oldest, created_ms,
-		memory_order_relaxed, memory_order_relaxed))
+	    !atomic_compare_exchange_weak_explicit(
+		&store->oldest_ms, &oldest, created_ms, memory_order_relaxed, memory_order_relaxed))
 		;
 }
 
@@ -515,8 +515,8 @@ hints_store_delete(struct hints_store *store)
 /* ---- Reading ------------------------------------------------------------------------------- */
 
 int
-hints_file_open(struct hints_store *store, const struct hints_file *file, struct file **out,
-    struct error *err)
+hints_file_open(
+    struct hints_store *store, const struct hints_file *file, struct file **out, struct error *err)
 {
 	struct hints *hints = store->hints;
 	uint8_t header[HINTS_HEADER_SIZE];
@@ -543,8 +543,8 @@ hints_file_open(struct hints_store *store, const struct hints_file *file, struct
 }
 
 static int
-hints_read_at(struct file *reader, uint64_t position, size_t size, struct buffer *page,
-    struct error *err)
+hints_read_at(
+    struct file *reader, uint64_t position, size_t size, struct buffer *page, struct error *err)
 {
 	size_t got = 0;
 
@@ -558,8 +558,8 @@ hints_read_at(struct file *reader, uint64_t position, size_t size, struct buffer
 }
 
 int
-hints_read_page(struct file *reader, uint64_t size, uint64_t position, struct buffer *page,
-    struct error *err)
+hints_read_page(
+    struct file *reader, uint64_t size, uint64_t position, struct buffer *page, struct error *err)
 {
 	uint64_t left = size > position ? size - position : 0;
 	size_t want = left < HINTS_PAGE_SIZE ? (size_t)left : HINTS_PAGE_SIZE, need;
@@ -624,8 +624,8 @@ hints_store_clean_up(struct hints_store *store)
 		if (file->is_corrupt || file == store->session.current ||
 		    !hints_file_is_expired(store, file))
 			continue;
-		log_info("hints of %" PRId64 " have expired, and are removed",
-		    file->name.timestamp_ms);
+		log_info(
+		    "hints of %" PRId64 " have expired, and are removed", file->name.timestamp_ms);
 		hints_store_remove_file(store, file);
 	}
 }

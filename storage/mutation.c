@@ -498,8 +498,8 @@ mutation_decode(struct slice encoded, mutation_table_fn find, void *argument, st
 }
 
 bool
-mutation_each_table(struct slice encoded,
-    void (*each)(void *argument, const struct uuid *table_id), void *argument)
+mutation_each_table(
+    struct slice encoded, void (*each)(void *argument, const struct uuid *table_id), void *argument)
 {
 	struct reader reader = reader_of(encoded);
 	uint64_t count = reader_vint(&reader);

@@ -70,8 +70,7 @@ run_start_node(struct run *run, uint32_t node)
 static struct ring_row
 run_row(uint32_t write, uint32_t row)
 {
-	return (struct ring_row){
-	    (int32_t)(write * ROWS + row), 0, (int64_t)write * 1000 + row + 1};
+	return (struct ring_row){(int32_t)(write * ROWS + row), 0, (int64_t)write * 1000 + row + 1};
 }
 
 static void
@@ -174,15 +173,14 @@ run_check(struct run *run)
 static bool
 run_seed(uint64_t seed)
 {
-	struct ring_options options = {
-	    .world = {.seed = seed,
-		.node_count = NODES,
-		.faults = {.loss = seed % 3 == 0 ? 0.001 : 0,
-		    .duplicate = 0.02,
-		    .reorder = 0.1,
-		    .delay_min_ns = 200 * WORLD_US,
-		    .delay_max_ns = 20 * WORLD_MS},
-		.is_encoded = true},
+	struct ring_options options = {.world = {.seed = seed,
+					   .node_count = NODES,
+					   .faults = {.loss = seed % 3 == 0 ? 0.001 : 0,
+					       .duplicate = 0.02,
+					       .reorder = 0.1,
+					       .delay_min_ns = 200 * WORLD_US,
+					       .delay_max_ns = 20 * WORLD_MS},
+					   .is_encoded = true},
 	    .factor = 3,
 	    .has_hints = true};
 	static const struct world_faults none = {
@@ -204,8 +202,8 @@ run_seed(uint64_t seed)
 	world_run(run->world, 120 * WORLD_S);
 	run_check(run);
 	if (getenv("SIM_VERBOSE") != NULL)
-		printf("seed %" PRIu64 ": %" PRIu64 " hints since the last starts\n", seed,
-		    run->sent);
+		printf(
+		    "seed %" PRIu64 ": %" PRIu64 " hints since the last starts\n", seed, run->sent);
 	is_sound = !run->is_broken;
 	ring_free(run->ring);
 	free(run);

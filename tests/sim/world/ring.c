@@ -310,7 +310,8 @@ ring_start(struct world_node *world_node, void *context)
 	    snitch_new(&config, world_node->env, world_node->peers, &node->snitch, &err), &err);
 	node->coordinator = coordinator_new(node->store, world_node->env);
 	coordinator_set_host_id(node->coordinator, &host_id);
-	ring = (struct coordinator_ring){.cluster = &world_node->cluster,
+	ring = (struct coordinator_ring){
+	    .cluster = &world_node->cluster,
 	    .messaging = world_node->messaging,
 	    .peers = world_node->peers,
 	    .topology = node->topology,
@@ -647,12 +648,10 @@ ring_begin_write(struct ring *ring, uint32_t index, struct ring_op *op, uint32_t
 	    type == WRITE_COUNTER ? CLUSTER_STAGE_COUNTER_MUTATION : CLUSTER_STAGE_MUTATION);
 }
 
-void
-ring_put(struct ring *ring, uint32_t index, struct ring_op *op, const struct ring_row *rows,
-    uint32_t count, int64_t timestamp, enum consistency level, enum write_type type)
+static void
+ring_make_rows(struct ring_node *node, struct ring_op *op, const struct ring_row *rows,
+    uint32_t count, int64_t timestamp)
 {
-	struct ring_node *node = ring_node(ring, index);
-
 	ring_op_init(op);
 	op->mutations = arena_calloc(&op->arena, count, sizeof(*op->mutations));
 	for (uint32_t i = 0; i < count; i++) {
@@ -673,7 +672,25 @@ ring_put(struct ring *ring, uint32_t index, struct ring_op *op, const struct rin
 		store_u64(bytes + 4, (uint64_t)rows[i].v);
 		ring_build(node, op, &op->mutations[i], 0, rows[i].pk, &row);
 	}
+}
+
+void
+ring_put(struct ring *ring, uint32_t index, struct ring_op *op, const struct ring_row *rows,
+    uint32_t count, int64_t timestamp, enum consistency level, enum write_type type)
+{
+	ring_make_rows(ring_node(ring, index), op, rows, count, timestamp);
 	ring_begin_write(ring, index, op, count, level, type);
+}
+
+void
+ring_encode(
+    struct ring *ring, uint32_t index, struct ring_row row, int64_t timestamp, struct buffer *out)
+{
+	struct ring_op op = {.on_done = NULL};
+
+	ring_make_rows(ring_node(ring, index), &op, &row, 1, timestamp);
+	mutation_encode(op.mutations, out);
+	ring_op_free(&op);
 }
 
 void

@@ -88,6 +88,9 @@ struct ring_op {
 /* Begin; the op's memory is the caller's until ring_op_free(), which waits for nothing: the op must be done. */
 void ring_put(struct ring *ring, uint32_t node, struct ring_op *op, const struct ring_row *rows,
     uint32_t count, int64_t timestamp, enum consistency level, enum write_type type);
+/* The same write of one row, as a mutation on the wire. */
+void ring_encode(
+    struct ring *ring, uint32_t node, struct ring_row row, int64_t timestamp, struct buffer *out);
 void ring_delete(struct ring *ring, uint32_t node, struct ring_op *op, int32_t pk, int32_t ck,
     int64_t timestamp, enum consistency level);
 void ring_increment(struct ring *ring, uint32_t node, struct ring_op *op, int32_t pk, int64_t delta,
