@@ -180,6 +180,16 @@ envelope_check_header(
 	return 0;
 }
 
+static enum envelope_result
+envelope_refuse_size(const struct envelope_decoder *decoder, const struct envelope_header *header,
+    struct error *error)
+{
+	error_set(error, ERROR_INVALID,
+	    "Request is too big: length %" PRIu64 " exceeds maximum allowed length %" PRIu32 ".",
+	    (uint64_t)header->length + ENVELOPE_HEADER_SIZE, decoder->frame_size_max);
+	return ENVELOPE_BAD;
+}
+
 /* Read away what is left of a refused envelope. */
 static enum envelope_result
 envelope_skip(struct envelope_decoder *decoder, struct slice run, size_t *consumed,
@@ -194,10 +204,14 @@ envelope_skip(struct envelope_decoder *decoder, struct slice run, size_t *consum
 	decoder->is_answer_due = false;
 	envelope->header = decoder->skipped;
 	envelope->body = slice_empty;
-	error_set(error, ERROR_INVALID,
-	    "Request is too big: length %" PRIu64 " exceeds maximum allowed length %" PRIu32 ".",
-	    (uint64_t)decoder->skipped.length + ENVELOPE_HEADER_SIZE, decoder->frame_size_max);
-	return ENVELOPE_BAD;
+	return envelope_refuse_size(decoder, &decoder->skipped, error);
+}
+
+void
+envelope_decoder_skip(struct envelope_decoder *decoder, uint64_t size)
+{
+	decoder->skip_left = size;
+	decoder->is_answer_due = false;
 }
 
 enum envelope_result
@@ -227,6 +241,11 @@ envelope_decode(struct envelope_decoder *decoder, struct slice run, size_t *cons
 		decoder->is_answer_due = false;
 		envelope->body = slice_empty;
 		return ENVELOPE_BAD;
+	}
+	if (total > decoder->frame_size_max && header->length > INT32_MAX) {
+		*consumed += header_size;
+		envelope->body = slice_empty;
+		return envelope_refuse_size(decoder, header, error);
 	}
 	if (total > decoder->frame_size_max) {
 		decoder->skip_left = total;

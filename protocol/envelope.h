@@ -104,12 +104,16 @@ envelope_decoder_init(struct envelope_decoder *decoder, bool is_client, uint32_t
  * drivers match on, NP-20, NP-21) or ERROR_INVALID (too big, after all of it was read away: NP-23).
  * envelope->header holds the version and stream to answer with; version 1 or 2 asks for the 8-byte
  * layout, which envelope_put_header() knows. The bad envelope's body is skipped by the following
- * calls and the connection lives on.
+ * calls and the connection lives on, unless its header says more than INT32_MAX: nobody sends that,
+ * so it is refused at once and the caller is to close.
  *
  * Whether envelopes of one connection change their version is handshake.h's matter.
  */
 enum envelope_result envelope_decode(struct envelope_decoder *decoder, struct slice run,
     size_t *consumed, struct envelope *envelope, struct error *error);
+
+/* Pass over the next `size` bytes: an envelope that the caller has refused before it was whole. */
+void envelope_decoder_skip(struct envelope_decoder *decoder, uint64_t size);
 
 /*
  * The same where `run` is all there is: the payload of a segment (v5). MORE comes only with an empty

@@ -219,7 +219,7 @@ segment_skip_piece(struct segment_decoder *decoder, uint64_t size, struct envelo
     struct error *error)
 {
 	decoder->skip_left -= size < decoder->skip_left ? size : decoder->skip_left;
-	if (decoder->skip_left > 0)
+	if (decoder->skip_left > 0 || decoder->is_answered)
 		return SEGMENT_MORE;
 	return segment_refuse_partial(decoder, header, error);
 }
@@ -247,12 +247,22 @@ segment_add_piece(struct segment_decoder *decoder, struct slice piece, struct sl
 		decoder->partial_size = envelope_size(buffer_slice(partial));
 	if (decoder->partial_size == 0)
 		return SEGMENT_MORE;
+	if (decoder->partial_size > INT32_MAX) {
+		struct envelope_header claimed = envelope_load_header(partial->data);
+
+		segment_reset_partial(decoder);
+		error_set(error, ERROR_PROTOCOL,
+		    "Invalid value for envelope header body length field: %" PRId32,
+		    (int32_t)claimed.length);
+		return SEGMENT_BAD;
+	}
 	if (decoder->partial_size > decoder->frame_size_max) {
 		/* Keep the header for the answer, read the rest away. */
 		uint64_t size = partial->size;
 
 		decoder->skipped = envelope_load_header(partial->data);
 		decoder->skip_left = decoder->partial_size;
+		decoder->is_answered = false;
 		segment_reset_partial(decoder);
 		return segment_skip_piece(decoder, size, header, error);
 	}
@@ -261,6 +271,23 @@ segment_add_piece(struct segment_decoder *decoder, struct slice piece, struct sl
 	decoder->is_partial_done = true;
 	*payload = buffer_slice(partial);
 	return SEGMENT_PAYLOAD;
+}
+
+uint64_t
+segment_decoder_expects(const struct segment_decoder *decoder, struct envelope_header *header)
+{
+	if (decoder->partial_size == 0 || decoder->is_partial_done)
+		return 0;
+	*header = envelope_load_header(decoder->partial.data);
+	return decoder->partial_size;
+}
+
+void
+segment_decoder_skip(struct segment_decoder *decoder)
+{
+	decoder->skip_left = decoder->partial_size - decoder->partial.size;
+	decoder->is_answered = true;
+	segment_reset_partial(decoder);
 }
 
 /* One verified payload, plain by now, that stands in a segment with this header. */

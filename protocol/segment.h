@@ -35,7 +35,8 @@ enum segment_result {
 	SEGMENT_MORE, /* the run ends inside a segment (or an envelope cut over several) */
 	SEGMENT_PAYLOAD, /* *payload holds one or more whole envelopes: envelope_decode() them */
 	SEGMENT_TOO_BIG, /* a cut envelope over the limit has been read away; answer *error */
-	SEGMENT_BAD, /* a checksum failed: answer *error on stream 0, then close */
+	/* A checksum failed, or an envelope claims more than INT32_MAX: answer *error on stream 0, then close. */
+	SEGMENT_BAD,
 };
 
 struct segment_decoder {
@@ -47,7 +48,8 @@ struct segment_decoder {
 	bool is_partial_done; /* it was handed out; the next piece begins another */
 	uint64_t
 	    partial_size; /* what it will be, 0 when none is coming or its header is not complete */
-	uint64_t skip_left; /* of a piecewise envelope that is too big */
+	uint64_t skip_left; /* of a piecewise envelope that is too big, or refused */
+	bool is_answered; /* what is skipped was refused already */
 	struct envelope_header skipped;
 };
 
@@ -75,6 +77,14 @@ enum segment_result segment_decode(struct segment_decoder *decoder, struct slice
  * payload stays valid as long as *out does.
  */
 bool segment_decoder_take(struct segment_decoder *decoder, struct slice part, struct buffer *out);
+
+/*
+ * The envelope that is coming in pieces: its size, header included, and *header; 0 when none is or
+ * its header is not complete. segment_decoder_skip(): the caller has refused it, pass over the rest.
+ */
+uint64_t
+segment_decoder_expects(const struct segment_decoder *decoder, struct envelope_header *header);
+void segment_decoder_skip(struct segment_decoder *decoder);
 
 /*
  * Write in place: segment_begin() reserves a header and returns its mark, the caller appends whole

@@ -122,6 +122,15 @@ connection_close(struct connection *connection)
 	loop->closed = connection;
 }
 
+static void
+connection_unreserve(struct connection *connection)
+{
+	if (connection->reserved_bytes > 0)
+		limits_give(&connection->loop->network->limits, connection->limits,
+		    connection->reserved_bytes);
+	connection->reserved_bytes = 0;
+}
+
 void
 connection_free_if_done(struct connection *connection)
 {
@@ -137,6 +146,7 @@ connection_free_if_done(struct connection *connection)
 	if (connection->handshake.is_framed)
 		segment_decoder_fini(&connection->segments);
 	executor_client_fini(loop->node->executor, &connection->client);
+	connection_unreserve(connection);
 	limits_disconnect(&loop->network->limits, connection->limits);
 	arena_fini(&connection->strings);
 	free(connection->options);
@@ -255,7 +265,10 @@ connection_admit(struct connection *connection, struct request *request, uint32_
 		connection_pause(connection, CONNECTION_PAUSE_RATE);
 	}
 	connection->in_flight_bytes += size;
-	if (connection->in_flight_bytes > network->receive_queue_bytes) {
+	if (connection->reserved_bytes > 0) {
+		request->charged_bytes = (uint32_t)connection->reserved_bytes;
+		connection->reserved_bytes = 0;
+	} else if (connection->in_flight_bytes > network->receive_queue_bytes) {
 		if (limits_take(&network->limits, connection->limits, size, false)) {
 			request->charged_bytes = size;
 		} else if (throws) {
@@ -510,6 +523,14 @@ connection_envelope(struct connection *connection, struct envelope *envelope, bo
 
 /* ---- input -------------------------------------------------------------------------------------------- */
 
+/* Nothing that comes can be understood any more: close it when the answers are written. */
+static void
+connection_end(struct connection *connection)
+{
+	connection->close_when_written = true;
+	connection_pause(connection, CONNECTION_PAUSE_DRAIN);
+}
+
 /* Cut envelopes out of `run`. Returns the bytes that are done with. A segment's payload has to be cut
  * whole; a plain run may be left in the block when enough is in flight. */
 static size_t
@@ -535,11 +556,17 @@ connection_cut(struct connection *connection, struct slice run, bool stop_when_f
 				break;
 			continue;
 		}
-		if (result == ENVELOPE_BAD)
+		if (result == ENVELOPE_ONE) {
+			connection_envelope(connection, &envelope, consumed == run.size);
+			connection_unreserve(connection); /* it was none that becomes a request */
+		} else {
 			connection_refuse(
 			    connection, envelope.header.version, envelope.header.stream, &err);
-		else
-			connection_envelope(connection, &envelope, consumed == run.size);
+			if (stop_when_full && envelope.header.length > INT32_MAX) {
+				connection_end(connection);
+				return run.size;
+			}
+		}
 		if (stop_when_full && connection->handshake.is_framed)
 			break; /* the next byte is a segment's */
 	}
@@ -571,8 +598,7 @@ connection_segment(struct connection *connection)
 		return true;
 	case SEGMENT_BAD:
 		connection_refuse(connection, connection->handshake.version, 0, &err);
-		connection->close_when_written = true;
-		connection_pause(connection, CONNECTION_PAUSE_DRAIN);
+		connection_end(connection);
 		block->start = block->end;
 		return false;
 	}
@@ -600,17 +626,98 @@ connection_consume(struct connection *connection)
 	}
 }
 
+/* The envelope of which only the beginning is here: its size, 0 when there is none or it is not known yet. */
+static uint64_t
+connection_expects(const struct connection *connection, struct envelope_header *header)
+{
+	const struct read_block *block = connection->block;
+	uint64_t size;
+
+	if (connection->handshake.is_framed)
+		return segment_decoder_expects(&connection->segments, header);
+	if (block == NULL || connection->decoder.skip_left > 0 || connection->fd < 0)
+		return 0;
+	size = envelope_size(slice_of(block->data + block->start, block->end - block->start));
+	if (size > 0)
+		*header = envelope_load_header(block->data + block->start);
+	return size;
+}
+
+/*
+ * A request that is half here takes memory before it is admitted, so all of it is taken of the limits when
+ * its size is known (transport/CQLMessageHandler does at a large message's first frame). Were it taken bit
+ * by bit, halves of many could fill the limit and none would ever be whole. No room: a client that asked to
+ * be told is told, the others' halves wait as short as they are (false).
+ */
+static bool
+connection_try_reserve(
+    struct connection *connection, struct envelope_header *header, uint64_t *size)
+{
+	struct network *network = connection->loop->network;
+
+	*size = connection_expects(connection, header);
+	if (*size <= READ_BLOCK_SIZE || connection->reserved_bytes > 0 ||
+	    connection->in_flight_bytes + *size <= network->receive_queue_bytes)
+		return true;
+	if (!limits_reserve(&network->limits, connection->limits, *size))
+		return false;
+	connection->reserved_bytes = *size;
+	return true;
+}
+
+static bool
+connection_reserve(struct connection *connection)
+{
+	struct envelope_header header;
+	struct error err;
+	uint64_t size;
+
+	if (connection_try_reserve(connection, &header, &size))
+		return true;
+	if (!connection->client.throw_on_overload) {
+		connection_pause(connection, CONNECTION_PAUSE_BYTES);
+		return false;
+	}
+	atomic_fetch_add_explicit(
+	    &connection->loop->node->metrics.requests_discarded, 1, memory_order_relaxed);
+	error_set(&err, ERROR_OVERLOADED, REQUEST_OVERLOADED_TEXT);
+	connection_refuse(connection, header.version, header.stream, &err);
+	if (connection->handshake.is_framed) {
+		segment_decoder_skip(&connection->segments);
+	} else {
+		envelope_decoder_skip(&connection->decoder, size);
+		connection_consume(connection);
+	}
+	return true;
+}
+
+bool
+connection_has_room(struct connection *connection)
+{
+	struct limits *limits = &connection->loop->network->limits;
+	struct envelope_header header;
+	uint64_t size;
+
+	if (connection->in_flight_bytes > connection->loop->network->receive_queue_bytes) {
+		if (!limits_take(limits, connection->limits, 1, false))
+			return false;
+		limits_give(limits, connection->limits, 1);
+	}
+	return connection_try_reserve(connection, &header, &size);
+}
+
 /*
  * A block with room to read into. What is half read moves to the front of a block of its own when the
- * old one has no room left and others hold it; it doubles as the bytes come, so that a claimed length
- * alone takes no memory.
+ * old one has no room left and others hold it; it doubles as the bytes come, up to what the half needs, so
+ * that a claimed length alone takes no memory.
  */
 static struct read_block *
 connection_room(struct connection *connection)
 {
 	struct read_block_pool *pool = &connection->loop->blocks;
 	struct read_block *block = connection->block, *larger;
-	size_t have;
+	struct envelope_header header;
+	size_t have, size;
 
 	if (block == NULL) {
 		connection->block = read_block_get(pool, READ_BLOCK_SIZE);
@@ -625,7 +732,11 @@ connection_room(struct connection *connection)
 	}
 	if (block->capacity - block->end >= CONNECTION_ROOM_MIN)
 		return block;
-	larger = read_block_get(pool, have * 2 + CONNECTION_ROOM_MIN);
+	size =
+	    connection->handshake.is_framed ? 0 : (size_t)connection_expects(connection, &header);
+	if (size < have + CONNECTION_ROOM_MIN || size > have * 2)
+		size = have * 2;
+	larger = read_block_get(pool, size + CONNECTION_ROOM_MIN);
 	if (larger == NULL)
 		return NULL;
 	memcpy(larger->data, block->data + block->start, have);
@@ -702,6 +813,8 @@ connection_read_cb(evutil_socket_t fd, short what, void *argument)
 	connection->last_active_ns = loop->now_ns;
 	if (connection->block != NULL)
 		connection_consume(connection); /* left there while enough was in flight */
+	if (!connection_reserve(connection))
+		return;
 	for (int i = 0; i < CONNECTION_READS_MAX && connection->fd >= 0 && connection->pauses == 0;
 	     i++) {
 		struct read_block *block = connection_room(connection);
@@ -726,6 +839,8 @@ connection_read_cb(evutil_socket_t fd, short what, void *argument)
 			return;
 		}
 		connection_consume(connection);
+		if (connection->pauses == 0)
+			connection_reserve(connection);
 		if (connection->pauses != 0 || (connection->tls == NULL && (size_t)got < room))
 			break;
 		if (connection->tls != NULL && i == CONNECTION_READS_MAX - 1)

@@ -73,6 +73,8 @@ struct connection {
 	uint32_t in_flight_max;
 	uint32_t answer_bytes;
 	uint64_t in_flight_bytes;
+	/* Taken of the limits for the request that is half here: all of what its header announces. */
+	uint64_t reserved_bytes;
 	uint32_t stalled; /* requests that wait for a full stage */
 
 	/* Output. */
@@ -98,6 +100,9 @@ void connection_close(struct connection *connection);
 /* Read from the socket again unless something else holds it; or stop reading. */
 void connection_pause(struct connection *connection, unsigned why);
 void connection_resume(struct connection *connection, unsigned why);
+
+/* Would it be let go on that was paused for CONNECTION_PAUSE_BYTES? */
+bool connection_has_room(struct connection *connection);
 
 /* A request of this connection came back: append its answer. The request stays the caller's. */
 void connection_answer(struct connection *connection, struct request *request);

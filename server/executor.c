@@ -971,6 +971,6 @@ executor_overloaded(struct request *request, struct worker *worker)
 {
 	struct error err;
 
-	error_set(&err, ERROR_OVERLOADED, "Server is in overloaded state. The request was refused");
+	error_set(&err, ERROR_OVERLOADED, REQUEST_OVERLOADED_TEXT);
 	executor_answer_error(request, worker, &err);
 }

@@ -81,27 +81,43 @@ limits_disconnect(struct limits *limits, struct limits_address *address)
 	}
 }
 
+enum limits_how { LIMITS_WITHIN, LIMITS_WITHIN_OR_ALONE, LIMITS_FORCE };
+
 /* Relaxed throughout: the sums are budgets, they order nothing else. */
 static bool
-limits_take_one(atomic_ullong *used, _Atomic int64_t *max, uint64_t bytes, bool force)
+limits_take_one(atomic_ullong *used, _Atomic int64_t *max, uint64_t bytes, enum limits_how how)
 {
 	uint64_t before = atomic_fetch_add_explicit(used, bytes, memory_order_relaxed);
 
-	if (force || before + bytes <= (uint64_t)atomic_load_explicit(max, memory_order_relaxed))
+	if (how == LIMITS_FORCE || (how == LIMITS_WITHIN_OR_ALONE && before == 0) ||
+	    before + bytes <= (uint64_t)atomic_load_explicit(max, memory_order_relaxed))
 		return true;
 	atomic_fetch_sub_explicit(used, bytes, memory_order_relaxed);
+	return false;
+}
+
+static bool
+limits_take_both(
+    struct limits *limits, struct limits_address *address, uint64_t bytes, enum limits_how how)
+{
+	if (!limits_take_one(&address->bytes, &limits->bytes_per_ip_max, bytes, how))
+		return false;
+	if (limits_take_one(&limits->bytes, &limits->bytes_max, bytes, how))
+		return true;
+	atomic_fetch_sub_explicit(&address->bytes, bytes, memory_order_relaxed);
 	return false;
 }
 
 bool
 limits_take(struct limits *limits, struct limits_address *address, uint64_t bytes, bool force)
 {
-	if (!limits_take_one(&address->bytes, &limits->bytes_per_ip_max, bytes, force))
-		return false;
-	if (limits_take_one(&limits->bytes, &limits->bytes_max, bytes, force))
-		return true;
-	atomic_fetch_sub_explicit(&address->bytes, bytes, memory_order_relaxed);
-	return false;
+	return limits_take_both(limits, address, bytes, force ? LIMITS_FORCE : LIMITS_WITHIN);
+}
+
+bool
+limits_reserve(struct limits *limits, struct limits_address *address, uint64_t bytes)
+{
+	return limits_take_both(limits, address, bytes, LIMITS_WITHIN_OR_ALONE);
 }
 
 void

@@ -40,6 +40,9 @@ void limits_disconnect(struct limits *limits, struct limits_address *address);
 
 /* Take `bytes`. False: over a limit, nothing taken. force: taken all the same. */
 bool limits_take(struct limits *limits, struct limits_address *address, uint64_t bytes, bool force);
+/* The same for a request of which only the beginning is there; one that alone is more than the limit is
+ * let through when nothing else is taken: it could never come. */
+bool limits_reserve(struct limits *limits, struct limits_address *address, uint64_t bytes);
 void limits_give(struct limits *limits, struct limits_address *address, uint64_t bytes);
 
 #endif

@@ -467,23 +467,16 @@ loop_tick_soon(struct loop *loop)
 static void
 loop_retry_paused(struct loop *loop)
 {
-	struct network *network = loop->network;
 	struct connection *connection = loop->paused;
 
 	loop->paused = NULL;
 	while (connection != NULL) {
 		struct connection *next = connection->next_paused;
 		unsigned why = CONNECTION_PAUSE_BYTES | CONNECTION_PAUSE_RATE;
-		struct limits *limits = &network->limits;
 
 		connection->is_in_paused = false;
-		if (connection->in_flight_bytes > network->receive_queue_bytes &&
-		    connection->fd >= 0) {
-			if (limits_take(limits, connection->limits, 1, false))
-				limits_give(limits, connection->limits, 1);
-			else
-				why &= ~(unsigned)CONNECTION_PAUSE_BYTES;
-		}
+		if (connection->fd >= 0 && !connection_has_room(connection))
+			why &= ~(unsigned)CONNECTION_PAUSE_BYTES;
 		connection_resume(connection, why);
 		if ((connection->pauses & CONNECTION_PAUSE_BYTES) != 0 && connection->fd >= 0)
 			connection_pause(connection, CONNECTION_PAUSE_BYTES);

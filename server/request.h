@@ -31,6 +31,8 @@ struct executor;
 struct client_state;
 struct read_block;
 
+#define REQUEST_OVERLOADED_TEXT "Server is in overloaded state. The request was refused"
+
 /* What the answer was, for ClientRequest metrics and proxyhistograms; set by the executor. */
 enum request_metric {
 	REQUEST_METRIC_NONE,

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What clients and disks do to a server that did nothing to them: it goes on serving the others."""
 import glob
+import io
 import os
 import random
+import select
 import socket
+import ssl
 import struct
+import subprocess
 import threading
 import time
 
@@ -91,6 +95,180 @@ def test_half_requests_of_many_hold_up_nobody(server, session):
     assert time.monotonic() - began < PATIENCE / 4
     for client in clients:
         client.close()
+
+
+def resident(server):
+    """Bytes of memory that the process has."""
+    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmRSS"))
+
+
+def wire(version, envelope):
+    """An envelope as it is sent after the handshake: v5 cuts it into segments."""
+    if version < 5:
+        return envelope
+    from cassandra.segment import SegmentCodec
+    out = io.BytesIO()
+    SegmentCodec().encode(out, envelope)
+    return out.getvalue()
+
+
+def send_what_goes(client, data):
+    """Until the server takes no more. Returns what is left."""
+    client.setblocking(False)
+    try:
+        while data and select.select([], [client], [], 0.1)[1]:
+            data = data[client.send(data[:1 << 20]):]
+    except BlockingIOError:
+        pass
+    client.settimeout(PATIENCE)
+    return data
+
+
+BIG = 12 << 20
+
+
+def big_query(version=4, tail=b"\0\1\0"):
+    return frame(version, 7, query("SELECT key FROM system.local /*" + "x" * BIG + "*/", tail))
+
+
+SMALL_LIMITS = {"native_transport_max_request_data_in_flight": "32MiB",
+                "native_transport_max_request_data_in_flight_per_ip": "32MiB"}
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_half_requests_take_bounded_memory(new_server, version):
+    server = new_server(**SMALL_LIMITS).start()
+    session = server.connect()
+    before = resident(server)
+    # The flags of a QUERY are four bytes in v5.
+    whole = wire(version, big_query(version, b"\0\1\0" if version < 5 else b"\0\1\0\0\0\0"))
+    clients = [open_socket(server, version) for _ in range(60)]
+    left = [send_what_goes(client, whole[:BIG // 2]) for client in clients]
+    assert session.execute("SELECT key FROM system.local").one().key == "local"
+    # Two have room; what the kernel holds of the others is not ours.
+    assert resident(server) - before < 100 << 20
+    # As these are done the others have their turn, in whatever order.
+    opcodes = []
+
+    def finish(client, rest):
+        client.sendall(rest + whole[BIG // 2:])
+        opcodes.append(receive_any(client, version)[0])
+        client.close()
+
+    threads = [threading.Thread(target=finish, args=pair) for pair in zip(clients, left)]
+    for thread in threads:
+        thread.start()
+    highest = before
+    while any(thread.is_alive() for thread in threads):
+        highest = max(highest, resident(server))
+        time.sleep(0.02)
+    assert opcodes == [8] * 60
+    assert highest - before < 150 << 20
+    assert server.stop() == 0
+
+
+def receive_any(client, version):
+    """Opcode and body of the next envelope of any framing; plain segments only."""
+    if version == 5:
+        header = client.recv(6, socket.MSG_WAITALL)
+        data = client.recv((int.from_bytes(header[:3], "little") & 0x1ffff) + 4, socket.MSG_WAITALL)
+        return data[4], data[9:-4]
+    return receive(client)
+
+
+def test_half_request_over_the_limit_is_told(new_server):
+    server = new_server(**SMALL_LIMITS).start()
+    big = big_query()
+    holders = [open_socket(server) for _ in range(2)]
+    for holder in holders:
+        assert send_what_goes(holder, big[:1 << 20]) == b""
+    client = open_socket(server, 0)
+    client.sendall(frame(4, 1, b"\0\2" + STARTUP[2:] + b"\0\x11THROW_ON_OVERLOAD\0\x011"))
+    assert receive(client)[0] == 2
+    client.sendall(big[:1 << 20])
+    opcode, body = receive(client)
+    assert opcode == 0 and struct.unpack(">I", body[:4])[0] == 0x1001
+    client.sendall(big[1 << 20:] + frame(4, 7, query("SELECT key FROM system.local")))
+    assert receive(client)[0] == 8
+    for holder in holders:
+        holder.close()
+
+    def is_let_through():
+        client.sendall(big)
+        return receive(client)[0] == 8
+
+    server.wait_until(is_let_through, "giving back of what the holders had taken")
+    client.close()
+    assert server.stop() == 0
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_more_than_an_int_of_bytes_is_refused_at_once(server, session, version):
+    client = open_socket(server, version)
+    envelope = struct.pack(">BBhBI", version, 0, 3, 7, 0x80000001) + b"x" * 200000
+    try:
+        client.sendall(wire(version, envelope))
+    except ConnectionError:
+        pass
+    opcode, body = receive_any(client, version)
+    assert opcode == 0
+    assert (b"Request is too big: length 2147483658" if version < 5 else
+            b"Invalid value for envelope header body length field: -2147483647") in body
+    try:
+        while client.recv(1 << 16):
+            pass
+    except ConnectionResetError:
+        pass
+    client.close()
+    assert session.execute("SELECT key FROM system.local").one().key == "local"
+
+
+def test_overload_takes_bounded_memory(new_server, tmp_path):
+    """Eighty times what may be in flight, half of it over TLS: all is answered, memory stays."""
+    keystore = tmp_path / "keystore"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=node", "-days", "2",
+                    "-keyout", str(keystore) + ".key", "-out", str(keystore)], check=True, capture_output=True)
+    with open(keystore, "a", encoding="ascii") as out, open(str(keystore) + ".key", encoding="ascii") as key:
+        out.write(key.read())
+    server = new_server(native_transport_max_request_data_in_flight="8MiB",
+                        native_transport_max_request_data_in_flight_per_ip="8MiB",
+                        native_transport_receive_queue_capacity="256KiB",
+                        client_encryption_options__enabled=True, client_encryption_options__optional=True,
+                        client_encryption_options__keystore=keystore).start()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    request = frame(4, 7, query("SELECT key FROM system.local /*" + "x" * (256 << 10) + "*/"))
+    depth, results, highest = 64, [], [0]
+
+    def connect(is_tls):
+        client = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+        client = context.wrap_socket(client) if is_tls else client
+        client.sendall(frame(4, 1, STARTUP))
+        assert receive(client)[0] == 2
+        return client
+
+    def load(client):
+        sender = threading.Thread(target=lambda: [client.sendall(request) for _ in range(depth)])
+        sender.start()
+        for _ in range(depth):
+            results.append(receive(client)[0])
+        sender.join()
+
+    before = resident(server)
+    clients = [connect(index % 2 == 0) for index in range(40)]
+    threads = [threading.Thread(target=load, args=(client,)) for client in clients]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        highest[0] = max(highest[0], resident(server))
+        time.sleep(0.02)
+    assert results == [8] * (40 * depth)
+    assert highest[0] - before < 120 << 20
+    for client in clients:
+        client.close()
+    assert server.stop() == 0
 
 
 def test_refresh_beside_compactions(new_server):

@@ -109,6 +109,28 @@ START_TEST(test_a_bad_opcode_costs_only_its_envelope)
 }
 END_TEST
 
+START_TEST(test_more_than_an_int_is_refused_by_its_header)
+{
+	ck_assert_int_eq(envelope_decode(&decoder, golden("04 00 0009 07 80000001 aabbcc"),
+			     &consumed, &envelope, &err),
+	    ENVELOPE_BAD);
+	ck_assert_ptr_nonnull(strstr(err.text, "Request is too big: length 2147483658 exceeds"));
+	ck_assert_uint_eq(envelope.header.length, 0x80000001);
+	ck_assert_uint_eq(consumed, 9);
+}
+END_TEST
+
+START_TEST(test_what_the_caller_refused_is_passed_over)
+{
+	struct slice run = golden("04 00 0009 07 00000003 aabbcc 04 00 0001 05 00000000");
+
+	envelope_decoder_skip(&decoder, 12);
+	ck_assert_int_eq(envelope_decode(&decoder, run, &consumed, &envelope, &err), ENVELOPE_ONE);
+	ck_assert_uint_eq(envelope.header.opcode, OPCODE_OPTIONS);
+	ck_assert_uint_eq(consumed, run.size);
+}
+END_TEST
+
 START_TEST(test_wrong_direction_is_named)
 {
 	ck_assert_int_eq(
@@ -217,6 +239,8 @@ main(void)
 	tcase_add_test(tcase, test_a_bad_opcode_costs_only_its_envelope);
 	tcase_add_test(tcase, test_wrong_direction_is_named);
 	tcase_add_test(tcase, test_too_big_is_read_away_and_then_answered);
+	tcase_add_test(tcase, test_more_than_an_int_is_refused_by_its_header);
+	tcase_add_test(tcase, test_what_the_caller_refused_is_passed_over);
 	tcase_add_test(tcase, test_an_envelope_may_not_lead_out_of_its_segment);
 	tcase_add_test(tcase, test_headers_are_stored_in_both_layouts);
 	tcase_add_test(tcase, test_a_client_takes_responses_only);
