@@ -226,118 +226,7 @@ service_tell_kind(struct storage_service *service, enum node_status_kind kind)
 	service_tell_status(service, &status);
 }
 
-/* ---- may we join? -------------------------------------------------------------------------------------------- */
-
-static struct node_status
-service_shadow_status(struct storage_service *service, struct peer *peer)
-{
-	struct node_status status = {.kind = NODE_STATUS_NONE};
-	struct slice value = gossip_shadow_value(service->gossip, peer, STATE_STATUS_WITH_PORT);
-
-	if (slice_is_null(value))
-		value = gossip_shadow_value(service->gossip, peer, STATE_STATUS);
-	if (node_status_parse(value, service_local(service)->endpoint.port, &status, NULL) != 0)
-		status.kind = NODE_STATUS_NONE;
-	return status;
-}
-
-/* Is there a ring with data beside us? */
-static bool
-service_shadow_has_members(struct storage_service *service)
-{
-	for (uint32_t i = 0; i < peers_count(service->peers); i++) {
-		struct peer *peer = peers_at(service->peers, i);
-
-		if (peer->is_local || !gossip_shadow_knows(service->gossip, peer))
-			continue;
-		switch (service_shadow_status(service, peer).kind) {
-		case NODE_STATUS_NORMAL:
-		case NODE_STATUS_SHUTDOWN:
-		case NODE_STATUS_LEAVING:
-		case NODE_STATUS_MOVING:
-			return true;
-		default:
-			break;
-		}
-	}
-	return false;
-}
-
-/* Gossiper.isSafeForStartup: is somebody else known under our address? */
-static int
-service_check_address(struct storage_service *service, struct error *err)
-{
-	struct peer *local = service_local(service);
-	char address[ENDPOINT_TEXT_SIZE];
-	struct node_status status;
-	struct slice host_id;
-	struct uuid known;
-	bool is_safe;
-
-	if (!gossip_shadow_knows(service->gossip, local))
-		return 0;
-	status = service_shadow_status(service, local);
-	if (node_status_is_dead(status.kind))
-		return 0;
-	if (service->shall_bootstrap) {
-		is_safe = status.kind != NODE_STATUS_NONE && status.kind != NODE_STATUS_NORMAL &&
-		    status.kind != NODE_STATUS_SHUTDOWN;
-	} else {
-		host_id = gossip_shadow_value(service->gossip, local, STATE_HOST_ID);
-		is_safe = slice_is_null(host_id) ||
-		    uuid_parse((const char *)host_id.data, host_id.size, &known) != 0 ||
-		    uuid_equal(&known, &service->options.host_id);
-	}
-	if (is_safe)
-		return 0;
-	return error_set(err, ERROR_CONFIG,
-	    "A node with address %s already exists, cancelling join. Use "
-	    "cassandra.replace_address if you want to replace this node.",
-	    endpoint_format(&local->endpoint, address));
-}
-
-/* One change of the ring at a time, where it has to move data. */
-static int
-service_check_others(struct storage_service *service, struct error *err)
-{
-	for (uint32_t i = 0; i < peers_count(service->peers); i++) {
-		struct peer *peer = peers_at(service->peers, i);
-		char address[ENDPOINT_TEXT_SIZE];
-
-		if (peer->is_local || !gossip_shadow_knows(service->gossip, peer))
-			continue;
-		switch (service_shadow_status(service, peer).kind) {
-		case NODE_STATUS_BOOT:
-		case NODE_STATUS_LEAVING:
-		case NODE_STATUS_MOVING:
-			return error_set(err, ERROR_CONFIG,
-			    "Other bootstrapping/leaving/moving nodes detected, cannot bootstrap "
-			    "while cassandra.consistent.rangemovement is true (%s)",
-			    endpoint_format(&peer->endpoint, address));
-		default:
-			break;
-		}
-	}
-	return 0;
-}
-
-static int
-service_check_shadow(struct storage_service *service, struct error *err)
-{
-	const struct storage_service_options *options = &service->options;
-
-	service->shall_bootstrap = options->auto_bootstrap &&
-	    service->bootstrapped != BOOTSTRAP_COMPLETED &&
-	    !gossip_is_seed(service->gossip, &service_local(service)->endpoint) &&
-	    service_shadow_has_members(service);
-	if (!gossip_shadow_has_answer(service->gossip))
-		return 0;
-	if (service_check_address(service, err) != 0)
-		return -1;
-	if (service->shall_bootstrap && options->consistent_rangemovement)
-		return service_check_others(service, err);
-	return 0;
-}
+/* ---- the steps ------------------------------------------------------------------------------------------------------ */
 
 /* A full member: saved first, then told. */
 int
@@ -347,6 +236,7 @@ service_become_normal(struct storage_service *service, struct error *err)
 		service->token_count, err) != 0)
 		return -1;
 	service->bootstrapped = BOOTSTRAP_COMPLETED;
+	service_put_out_replaced(service, service_node(service, service_local(service)));
 	service_set_local(service, MEMBER_NORMAL);
 	service_tell_kind(service, NODE_STATUS_NORMAL);
 	atomic_store(&service->has_joined, true);
@@ -463,17 +353,55 @@ service_resume(struct storage_service *service, struct service_wait *wait)
 	service_fetch(service);
 }
 
+/*
+ * In place of a dead node: under its address nobody sends us anything before we are it, and we own what it owned;
+ * under another one we get copies of its writes from now on.
+ */
+static void
+service_tell_replacing(struct storage_service *service)
+{
+	struct node_status status = {.kind = NODE_STATUS_BOOT_REPLACE};
+	struct service_node *local = service_node(service, service_local(service));
+
+	if (service->replaced->is_local) {
+		service_set_local(service, MEMBER_NORMAL);
+		service_tell_kind(service, NODE_STATUS_HIBERNATE);
+		return;
+	}
+	local->replaces = service->replaced;
+	service_set_local(service, MEMBER_REPLACING);
+	status.replaced = service->replaced->endpoint;
+	service_tell_status(service, &status);
+}
+
+/* The last look before data is fetched: what began at the same moment shows now. */
+static void
+service_begin_fetch(struct storage_service *service)
+{
+	struct error err;
+
+	if (service_check_members(service, true, &err) == 0)
+		service_fetch(service);
+	else
+		service_done(service, &err);
+}
+
 /* BOOT: others send us copies of writes from now on; when all know it, what was there before is fetched. */
 static int
 service_begin_bootstrap(struct storage_service *service, struct error *err)
 {
-	if (service->ops->save_local(service->context, BOOTSTRAP_IN_PROGRESS, NULL, 0, err) != 0)
+	if (service_check_members(service, false, err) != 0 ||
+	    service->ops->save_local(service->context, BOOTSTRAP_IN_PROGRESS, NULL, 0, err) != 0)
 		return -1;
 	service->step = SERVICE_STEP_RING_DELAY;
-	service_set_local(service, MEMBER_JOINING);
-	service_tell_kind(service, NODE_STATUS_BOOT);
+	if (service->replaced != NULL) {
+		service_tell_replacing(service);
+	} else {
+		service_set_local(service, MEMBER_JOINING);
+		service_tell_kind(service, NODE_STATUS_BOOT);
+	}
 	service_set_mode(service, STORAGE_JOINING, "waiting for pending range calculation");
-	service_after(service, service_ring_delay(service), service_fetch);
+	service_after(service, service_ring_delay(service), service_begin_fetch);
 	return 0;
 }
 

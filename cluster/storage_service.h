@@ -82,6 +82,8 @@ struct storage_service_ops {
 	/* system.local, durable on return: nobody may hear of tokens that a crash makes us forget. */
 	int (*save_local)(void *context, enum bootstrap_state state, const int64_t *tokens,
 	    uint32_t token_count, struct error *err);
+	/* This node's host id, in place of the one that it made: durable on return. */
+	int (*save_host_id)(void *context, const struct uuid *host_id, struct error *err);
 	/* system.peers and peers_v2. In the order of the calls, events included: drivers read them at an event. */
 	void (*save_peer)(void *context, const struct service_peer *peer);
 	void (*remove_peer)(void *context, const struct endpoint *endpoint);

@@ -114,6 +114,13 @@ void service_stream(struct storage_service *service, const struct service_moveme
 /* bootstrap resume. */
 void service_resume(struct storage_service *service, struct service_wait *wait);
 
+/* ---- storage_service_check.c; gossip stage ---- */
+
+/* By what the shadow round brought. Sets shall_bootstrap, replaced and tokens. ERROR_CONFIG. */
+int service_check_shadow(struct storage_service *service, struct error *err);
+/* By what gossip says. is_last: this node has told that it joins. */
+int service_check_members(struct storage_service *service, bool is_last, struct error *err);
+
 /* ---- storage_service_changes.c; gossip stage ---- */
 
 void service_changes_init(struct storage_service *service);
@@ -136,6 +143,8 @@ void service_mark(struct storage_service *service, struct peer *peer);
 void service_apply(struct storage_service *service);
 /* This node's own membership; tokens are copied. */
 void service_set_local(struct storage_service *service, enum member_state state);
+/* The node is a full member: it stands in the place of the one that it replaced. */
+void service_put_out_replaced(struct storage_service *service, struct service_node *node);
 void service_set_tokens(struct service_node *node, const int64_t *tokens, uint32_t count);
 void service_subscribe(struct storage_service *service);
 

@@ -228,6 +228,8 @@ service_read(struct storage_service *service, struct service_node *node)
 	switch (status.kind) {
 	case NODE_STATUS_NORMAL:
 	case NODE_STATUS_SHUTDOWN:
+		if (status.kind == NODE_STATUS_NORMAL)
+			service_put_out_replaced(service, node);
 		service_join_as(service, node, MEMBER_NORMAL);
 		break;
 	case NODE_STATUS_BOOT:
@@ -286,6 +288,21 @@ service_excise(struct storage_service *service, struct service_node *node)
 	node->is_dirty = true;
 	if (!node->peer->is_local)
 		gossip_replaced(service->gossip, node->peer);
+}
+
+void
+service_put_out_replaced(struct storage_service *service, struct service_node *node)
+{
+	struct peer *replaced = node->replaces;
+	char new[ENDPOINT_TEXT_SIZE], old[ENDPOINT_TEXT_SIZE];
+
+	node->replaces = NULL;
+	if (node->state != MEMBER_REPLACING || replaced == NULL || replaced == node->peer ||
+	    !service_node(service, replaced)->is_in_ring)
+		return;
+	log_info("Node %s has replaced %s", endpoint_format(&node->peer->endpoint, new),
+	    endpoint_format(&replaced->endpoint, old));
+	service_excise(service, service_node(service, replaced));
 }
 
 /* Two addresses with one host id are one node that moved: the later start is right. */

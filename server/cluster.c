@@ -407,8 +407,27 @@ cluster_rack(const struct cluster *cluster)
 
 /* ---- joining the ring --------------------------------------------------------------------------------------- */
 
-static void
-cluster_make_service(struct cluster *cluster)
+/* cassandra.replace_address, or the one that counts only until the node has joined. */
+static int
+cluster_set_replaced(
+    const struct config *config, struct storage_service_options *options, struct error *err)
+{
+	const char *address = config->cassandra__replace_address;
+
+	options->allow_unsafe_replace = config->cassandra__allow_unsafe_replace;
+	options->is_first_boot_only = address == NULL || *address == '\0';
+	if (options->is_first_boot_only)
+		address = config->cassandra__replace_address_first_boot;
+	if (address == NULL || *address == '\0')
+		return 0;
+	if (endpoint_parse(address, (uint16_t)config->storage_port, &options->replaced, err) == 0)
+		return 0;
+	error_prefix(err, "cassandra.replace_address");
+	return -1;
+}
+
+static int
+cluster_make_service(struct cluster *cluster, struct error *err)
 {
 	struct node *node = cluster->node;
 	const struct config *config = node->config;
@@ -435,6 +454,8 @@ cluster_make_service(struct cluster *cluster)
 	};
 
 	schema_unref(schema);
+	if (cluster_set_replaced(config, &options, err) != 0)
+		return -1;
 	memcpy(options.host_id.bytes, node->host_id, sizeof(options.host_id.bytes));
 	/* listen_address, where it differs from what we broadcast. */
 	options.internal = cluster->local;
@@ -442,6 +463,7 @@ cluster_make_service(struct cluster *cluster)
 	    config->listen_address, (uint16_t)config->storage_port, &options.internal, NULL);
 	cluster->service = storage_service_new(cluster->env, cluster->peers, cluster->gossip,
 	    cluster->topology, cluster->snitch, &options, &cluster_service_ops, cluster);
+	return 0;
 }
 
 static void
@@ -463,8 +485,8 @@ cluster_start(struct cluster *cluster, struct error *err)
 
 	cluster_start_streams(cluster);
 	cluster_start_repairs(cluster);
-	cluster_make_service(cluster);
-	if (schema_log_start(cluster->schema_log, err) != 0 ||
+	if (cluster_make_service(cluster, err) != 0 ||
+	    schema_log_start(cluster->schema_log, err) != 0 ||
 	    system_peers_load(node->executor, cluster_add_saved, cluster, err) != 0 ||
 	    internode_start(cluster->node->internode, cluster->messaging, err) != 0)
 		return -1;

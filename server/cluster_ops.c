@@ -30,6 +30,14 @@ cluster_save_local(void *context, enum bootstrap_state state, const int64_t *tok
 }
 
 static int
+cluster_save_host_id(void *context, const struct uuid *host_id, struct error *err)
+{
+	struct cluster *cluster = context;
+
+	return system_local_save_host_id(cluster->node->executor, host_id, err);
+}
+
+static int
 cluster_allocate_for_keyspace(struct cluster *cluster, const struct topology *topology,
     int64_t *tokens, uint32_t count, struct error *err)
 {
@@ -187,6 +195,7 @@ cluster_tell(void *context, enum service_event event, struct peer *peer, struct 
 
 const struct storage_service_ops cluster_service_ops = {
     .save_local = cluster_save_local,
+    .save_host_id = cluster_save_host_id,
     .save_peer = cluster_save_peer,
     .remove_peer = cluster_remove_peer,
     .tell = cluster_tell,

@@ -68,11 +68,14 @@
 	X(BOOL, buffer_pool_use_heap_if_exhausted, "false", NULL) \
 	X(MS, cache_load_timeout, "30s", "cache_load_timeout_seconds:s") \
 	X(MS, cas_contention_timeout, "1800ms", "cas_contention_timeout_in_ms:ms") \
+	X(BOOL, cassandra__allow_unsafe_replace, "false", NULL) \
 	X(BOOL, cassandra__consistent__rangemovement, "true", NULL) \
 	X(BOOL, cassandra__ignore_dc, "false", NULL) \
 	X(BOOL, cassandra__ignore_rack, "false", NULL) \
 	X(BOOL, cassandra__join_ring, "true", NULL) \
 	X(BOOL, cassandra__override_decommission, "false", NULL) \
+	X(STRING, cassandra__replace_address, NULL, NULL) \
+	X(STRING, cassandra__replace_address_first_boot, NULL, NULL) \
 	X(LONG, cassandra__ring_delay_ms, "30000", NULL) \
 	X(BOOL, cdc_block_writes, "true", NULL) \
 	X(BOOL, cdc_enabled, "false", NULL) \

@@ -376,3 +376,18 @@ system_local_load_truncated(struct executor *executor, struct error *err)
 	arena_fini(&arena);
 	return 0;
 }
+
+int
+system_local_save_host_id(struct executor *executor, const struct uuid *host_id, struct error *err)
+{
+	struct slice value = slice_of(host_id->bytes, sizeof(host_id->bytes));
+
+	if (internal_execute(executor,
+		"INSERT INTO system.local (key, host_id) VALUES ('local', ?)", &value, 1,
+		err) != 0 ||
+	    store_sync(executor->store, err) != 0)
+		return -1;
+	memcpy(executor->node->host_id, host_id->bytes, sizeof(host_id->bytes));
+	system_tell_host_id(executor, value);
+	return 0;
+}

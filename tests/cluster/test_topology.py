@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes come and go, and the data with them: every row that was acknowledged is there, before, while and after."""
+import os
 import re
 import threading
 
@@ -107,3 +108,75 @@ def test_a_fourth_node_joins_and_leaves_under_writes(new_ring):
     fourth.stop()
     status, text = fourth.refuses_to_start()
     assert status != 0 and "This node was decommissioned and will not rejoin the ring" in text
+
+
+def test_dead_nodes_are_replaced_and_removed(new_ring):
+    from cassandra import ConsistencyLevel
+
+    ring = new_ring(4, **DELAY).start().wait_up()
+    session = ring.connect(only=ring.nodes[:2])
+    fill(session, "three", 3)
+    dead, others = ring[3], ring.nodes[:3]
+    lost = host_id(ring[0], dead)
+    dead.kill()
+    ring[0].wait_sees(UN=others, DN=[dead])
+    # Rows that the dead node never saw.
+    put(session, "three", range(ROWS // 2), "v")
+
+    status, text = ring.add(auto_bootstrap=True).refuses_to_start(
+        cassandra__replace_address=ring[1].address)
+    assert status != 0 and "is up" in text
+    ring.nodes.pop()
+    fifth = ring.add(auto_bootstrap=True)
+    fifth.address = f"{ring.network}.6"
+    fifth.path += "b"
+    os.makedirs(fifth.path)
+    status, text = fifth.refuses_to_start(cassandra__replace_address=f"{ring.network}.99")
+    assert status != 0 and "because it doesn't exist in gossip" in text
+    fifth.options["cassandra__replace_address_first_boot"] = dead.address
+    fifth.start()
+    ring.nodes.pop()
+    ring.nodes[3] = fifth
+    for node in ring.nodes:
+        node.wait_sees(UN=ring.nodes)
+    assert host_id(ring[0], fifth) != lost
+    new = ring.connect(fifth, only=[fifth])
+    assert missing(new, "three") == []
+    fifth.restart()  # the option means nothing any more
+    ring.wait_up()
+
+    # By another's death every row is on two nodes left, and reads at ALL find it on three again once it is removed.
+    gone = ring[2]
+    lost = host_id(ring[0], gone)
+    gone.kill()
+    left = [ring[0], ring[1], fifth]
+    for node in left:
+        node.wait_sees(UN=left, DN=[gone])
+    assert "No token removals in process" in ring[0].nodetool("removenode", "status")
+    assert "is alive and owns this ID" in ring[0].nodetool("removenode", host_id(ring[0], fifth), status=1)
+    ring[0].nodetool("removenode", lost)
+    for node in left:
+        node.wait_sees(UN=left)
+    again = ring.connect(ring[0], only=left)
+    assert missing(again, "three", level=ConsistencyLevel.ALL) == []
+    assert "Not enough live nodes to maintain replication factor in keyspace three (RF = 3, N = 3)" \
+        in ring[0].nodetool("decommission", status=1)
+
+
+def test_a_dead_node_is_replaced_under_its_own_address(new_ring):
+    ring = new_ring(4, **DELAY).start().wait_up()
+    session = ring.connect(only=ring.nodes[:2])
+    fill(session, "two", 2)
+    dead = ring[3]
+    lost = host_id(ring[0], dead)
+    dead.kill()
+    ring[0].wait_sees(UN=ring.nodes[:3], DN=[dead])
+    fresh = {"data_directory": f"{ring.path}/fresh", "auto_bootstrap": True}
+    status, text = dead.refuses_to_start(**fresh)
+    assert status != 0 and "already exists, cancelling join" in text
+    dead.options.update(fresh, cassandra__replace_address_first_boot=dead.address)
+    dead.start()
+    for node in ring.nodes:
+        node.wait_sees(UN=ring.nodes)
+    assert host_id(ring[0], dead) == lost
+    assert missing(ring.connect(dead, only=[dead]), "two") == []

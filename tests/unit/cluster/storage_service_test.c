@@ -173,9 +173,17 @@ ring_gainers(void *context, struct peer *peer, struct peer ***out)
 	return count;
 }
 
-static const struct storage_service_ops ring_ops = {ring_save_local, ring_save_peer,
-    ring_remove_peer, ring_tell, ring_allocate, ring_stream, ring_has_data, ring_may_leave,
-    ring_gainers};
+static int
+ring_save_host_id(void *context, const struct uuid *host_id, struct error *err)
+{
+	(void)err;
+	ring_of(context)->host_id = *host_id;
+	return 0;
+}
+
+static const struct storage_service_ops ring_ops = {ring_save_local, ring_save_host_id,
+    ring_save_peer, ring_remove_peer, ring_tell, ring_allocate, ring_stream, ring_has_data,
+    ring_may_leave, ring_gainers};
 
 static void
 ring_done(struct service_wait *wait, const struct error *err)
