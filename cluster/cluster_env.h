@@ -64,7 +64,8 @@ struct cluster_env {
 	 * Queue a message for a peer: never blocks. Takes one reference of the message (message_unref() when it has
 	 * been written, dropped or has expired). What cannot be queued or sent is dropped and counted; the
 	 * implementation may tell messaging_undelivered(), so that who waits for an answer need not wait in
-	 * vain. `worker` is the one that runs now (a message is then collected
+	 * vain. A message arrives once at most: what may have been sent is not sent again (counters and Paxos rely on
+	 * it). `worker` is the one that runs now (a message is then collected
 	 * with the others of its run and wakes the loop once), or NULL. Never called for the local peer.
 	 */
 	void (*send)(struct cluster_env *env, struct peer *to, struct message *message,

@@ -43,6 +43,7 @@ struct paxos_run {
 	struct paxos_request *request; /* NULL once it is done */
 	struct task task; /* the next step, on the mutation stage: one at a time */
 	struct cluster_timer timer;
+	struct paxos_run *next_pausing, **in_pausing; /* paxos->lock */
 	uint64_t deadline_ns; /* of contention */
 	uint32_t attempts;
 
@@ -57,6 +58,7 @@ struct paxos_run {
 	 * that it was made for, kept over attempts until a round tells; the zero UUID: there is none.
 	 */
 	struct uuid unsettled;
+	int32_t aware; /* of those that promised: know the last commit already */
 	bool is_own; /* what is proposed is the caller's */
 	bool is_empty; /* ... and changes nothing */
 	struct message_payload *value; /* a paxos_commit; NULL: none yet */
@@ -150,6 +152,27 @@ paxos_finish(struct paxos_run *run, const struct error *err)
 	paxos_run_unref(run);
 }
 
+/*
+ * An error of ours. Once the caller's value may have been accepted nobody can say that it will not be written: the
+ * client must not be told what sounds as if.
+ */
+static void
+paxos_fail(struct paxos_run *run, const struct error *cause)
+{
+	bool is_unknown = run->is_own && !run->is_empty &&
+	    (run->phase == PAXOS_PROPOSING || run->phase == PAXOS_COMMITTING);
+	struct error err = *cause;
+
+	if (is_unknown) {
+		error_set(&err, ERROR_WRITE_TIMEOUT, "The outcome is not known: %s", cause->text);
+		err.consistency = (uint16_t)run->request->commit;
+		err.received = 0;
+		err.required = run->plan.block_for;
+		err.write_type = run->phase == PAXOS_PROPOSING ? "CAS" : "SIMPLE";
+	}
+	paxos_finish(run, &err);
+}
+
 static void
 paxos_fail_timeout(struct paxos_run *run, enum consistency level, const char *write_type,
     int32_t received, int32_t required)
@@ -196,7 +219,7 @@ paxos_submit(struct paxos_run *run)
 	if (cluster_submit(run->paxos->options.cluster, CLUSTER_STAGE_MUTATION, &run->task))
 		return;
 	error_set(&err, ERROR_OVERLOADED, "The mutation stage is full or stops");
-	paxos_finish(run, &err);
+	paxos_fail(run, &err);
 	paxos_run_unref(run);
 }
 
@@ -307,6 +330,8 @@ paxos_is_over(const struct paxos_run *run)
 		return run->agreed >= run->plan.block_for;
 	case PAXOS_COMMITTING:
 		return paxos_is_committed(run);
+	case PAXOS_CATCHING_UP:
+		return run->aware + run->agreed >= run->plan.block_for;
 	default:
 		return false;
 	}
@@ -419,10 +444,34 @@ paxos_fail_memory(struct paxos_run *run)
 	struct error err;
 
 	error_set(&err, ERROR_NO_MEMORY, "no memory for a round of Paxos");
-	paxos_finish(run, &err);
+	paxos_fail(run, &err);
 }
 
 /* ---- Again ------------------------------------------------------------------------------------ */
+
+static void
+paxos_pause_begin(struct paxos_run *run)
+{
+	struct paxos *paxos = run->paxos;
+
+	lock_take(&paxos->lock);
+	run->next_pausing = paxos->pausing;
+	if (paxos->pausing != NULL)
+		paxos->pausing->in_pausing = &run->next_pausing;
+	paxos->pausing = run;
+	run->in_pausing = &paxos->pausing;
+	lock_drop(&paxos->lock);
+}
+
+static void
+paxos_pause_end(struct paxos_run *run)
+{
+	lock_take(&run->paxos->lock);
+	*run->in_pausing = run->next_pausing;
+	if (run->next_pausing != NULL)
+		run->next_pausing->in_pausing = run->in_pausing;
+	lock_drop(&run->paxos->lock);
+}
 
 static void
 paxos_timer_fire(struct cluster_timer *timer)
@@ -430,6 +479,7 @@ paxos_timer_fire(struct cluster_timer *timer)
 	struct paxos_run *run =
 	    (struct paxos_run *)((char *)timer - offsetof(struct paxos_run, timer));
 
+	paxos_pause_end(run);
 	paxos_submit(run);
 }
 
@@ -453,6 +503,7 @@ paxos_retry(struct paxos_run *run)
 	paxos_attempt_clear(run);
 	(void)paxos_open_round(run, PAXOS_BEGINNING, 0);
 	paxos_run_ref(run);
+	paxos_pause_begin(run);
 	cluster_timer_start(options->cluster, &run->timer, pause_ms * 1000 * 1000);
 }
 
@@ -504,7 +555,7 @@ paxos_commit(struct paxos_run *run)
 		return;
 	}
 	if (paxos_commit_plan(run, plan, &err) != 0) {
-		paxos_finish(run, &err);
+		paxos_fail(run, &err);
 		return;
 	}
 	for (uint32_t i = 0; i < plan->count; i++)
@@ -533,7 +584,11 @@ paxos_committed(struct paxos_run *run)
 		wanted += run->wanted[i] > 0 ? run->wanted[i] : 0;
 	if (!run->is_own) {
 		/* Finished or not, it is the others' turn no more: begin again. */
-		paxos_attempt(run);
+		if (paxos_now(run) >= run->deadline_ns)
+			paxos_fail_timeout(
+			    run, run->request->serial, "CAS", run->agreed, run->plan.block_for);
+		else
+			paxos_attempt(run);
 	} else if (wanted > 0) {
 		paxos_fail_timeout(
 		    run, run->request->commit, "SIMPLE", run->agreed, run->agreed + wanted);
@@ -716,6 +771,13 @@ paxos_finish_accepted(struct paxos_run *run)
 		paxos_send_proposal(run);
 }
 
+static bool
+paxos_lacks_commit(const struct paxos_run *run, const struct paxos_participant *participant)
+{
+	return participant->has_promised &&
+	    paxos_ballot_compare(&participant->committed, &run->committed.ballot) < 0;
+}
+
 /* The last commit to those who promised and do not know it. True: there are some. */
 static bool
 paxos_catch_up(struct paxos_run *run)
@@ -727,9 +789,7 @@ paxos_catch_up(struct paxos_run *run)
 	if (run->committed.message == NULL)
 		return false;
 	for (uint32_t i = 0; i < run->plan.count; i++)
-		count += run->participants[i].has_promised &&
-		    paxos_ballot_compare(&run->participants[i].committed, &run->committed.ballot) <
-			0;
+		count += paxos_lacks_commit(run, &run->participants[i]);
 	if (count == 0)
 		return false;
 	payload = paxos_payload(run, &run->committed.ballot, run->committed.bytes);
@@ -737,16 +797,25 @@ paxos_catch_up(struct paxos_run *run)
 		paxos_fail_memory(run);
 		return true;
 	}
+	run->aware = run->agreed - (int32_t)count;
 	how.round = paxos_open_round(run, PAXOS_CATCHING_UP, count);
 	for (uint32_t i = 0; i < run->plan.count; i++)
-		if (run->participants[i].has_promised &&
-		    paxos_ballot_compare(&run->participants[i].committed, &run->committed.ballot) <
-			0)
+		if (paxos_lacks_commit(run, &run->participants[i]))
 			paxos_ask(
 			    run, run->participants[i].peer, VERB_PAXOS_COMMIT_REQ, payload, &how);
 	message_payload_unref(payload);
 	paxos_close_round(run);
 	return true;
+}
+
+/* A read at QUORUM sees the last commit only where a majority has it. */
+static void
+paxos_caught_up(struct paxos_run *run)
+{
+	if (run->aware + run->agreed >= run->plan.block_for)
+		paxos_ready(run);
+	else
+		paxos_retry(run);
 }
 
 static void
@@ -858,7 +927,7 @@ paxos_run_task(struct task *task, struct worker *worker)
 		paxos_prepared(run);
 		break;
 	case PAXOS_CATCHING_UP:
-		paxos_ready(run);
+		paxos_caught_up(run);
 		break;
 	case PAXOS_PROPOSING:
 		paxos_proposed(run);
@@ -898,6 +967,7 @@ paxos_new(const struct paxos_options *options)
 	struct paxos *paxos = xzalloc(sizeof(*paxos));
 
 	paxos->options = *options;
+	lock_init(&paxos->lock, "paxos", RANK_PAXOS);
 	paxos_acceptor_init(&paxos->acceptor, options->store, options->cluster->env);
 	paxos_handle_register(paxos);
 	return paxos;
@@ -908,7 +978,17 @@ paxos_free(struct paxos *paxos)
 {
 	if (paxos == NULL)
 		return;
+	while (paxos->pausing != NULL) {
+		struct paxos_run *run = paxos->pausing;
+		struct error err;
+
+		paxos_pause_end(run);
+		error_set(&err, ERROR_SERVER, "The node stops");
+		paxos_finish(run, &err);
+		paxos_run_unref(run); /* the timer's */
+	}
 	paxos_acceptor_fini(&paxos->acceptor);
+	lock_fini(&paxos->lock);
 	free(paxos);
 }
 

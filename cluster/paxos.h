@@ -43,7 +43,10 @@ struct paxos_options {
 
 /* Registers PAXOS_PREPARE_REQ, PAXOS_PROPOSE_REQ, PAXOS_COMMIT_REQ. */
 struct paxos *paxos_new(const struct paxos_options *options);
-/* No request is under way. NULL is accepted. */
+/*
+ * No timer fires any more and no answer comes: requests that paused before they begin again get ERROR_SERVER, others
+ * are over. NULL is accepted.
+ */
 void paxos_free(struct paxos *paxos);
 
 /* Filled by the caller; alive, with all that it points to, until on_done. */

@@ -38,6 +38,14 @@ paxos_ballot_timestamp(const struct uuid *ballot)
 	return (int64_t)((uuid_ticks(ballot) - uuid_ticks_of_unix_us(0)) / PAXOS_TICKS_PER_US);
 }
 
+bool
+paxos_ballot_is_later(const struct uuid *a, const struct uuid *b)
+{
+	if (paxos_ballot_is_none(a) || paxos_ballot_is_none(b))
+		return !paxos_ballot_is_none(a);
+	return paxos_ballot_timestamp(a) > paxos_ballot_timestamp(b);
+}
+
 struct uuid
 paxos_ballot_make(int64_t timestamp, uint64_t nonce)
 {

@@ -15,6 +15,11 @@
 /* By time, then by the bytes: -1, 0, 1. The zero UUID is before all. */
 int paxos_ballot_compare(const struct uuid *a, const struct uuid *b);
 bool paxos_ballot_is_none(const struct uuid *ballot);
+/*
+ * By a whole microsecond at least, or `b` is none. Replicas take nothing else as newer: two ballots of one microsecond
+ * would write their values at the same timestamp, and which of them stands would not be for Paxos to say.
+ */
+bool paxos_ballot_is_later(const struct uuid *a, const struct uuid *b);
 /* Microseconds since 1970. */
 int64_t paxos_ballot_timestamp(const struct uuid *ballot);
 /* Of `timestamp` (us since 1970), unique by `nonce`. */

@@ -227,20 +227,27 @@ paxos_write(struct paxos_step_call *call, bool has_value, bool has_state)
 
 /* ---- Steps ------------------------------------------------------------------------------------ */
 
+static const struct uuid *
+paxos_later(const struct uuid *a, const struct uuid *b)
+{
+	return paxos_ballot_compare(a, b) >= 0 ? a : b;
+}
+
 /* Is the step taken? Fills the answer. */
 static bool
 paxos_decide(struct paxos_step_call *call, const struct paxos_row *row)
 {
 	const struct uuid *ballot = &call->commit.ballot;
+	/* A proposal is a promise too: that came where the prepare did not. */
+	const struct uuid *promised = paxos_later(&row->promised, &row->accepted_ballot);
+	const struct uuid *latest = paxos_later(promised, &row->committed_ballot);
 	bool is_taken = true;
 
 	switch (call->step) {
 	case PAXOS_PREPARE:
-		is_taken = paxos_ballot_compare(ballot, &row->promised) > 0 &&
-		    paxos_ballot_compare(ballot, &row->accepted_ballot) > 0 &&
-		    paxos_ballot_compare(ballot, &row->committed_ballot) > 0;
+		is_taken = paxos_ballot_is_later(ballot, latest);
 		call->promise = (struct paxos_promise){.is_promised = is_taken,
-		    .promised = is_taken ? *ballot : row->promised,
+		    .promised = is_taken ? *ballot : *latest,
 		    .committed_ballot = row->committed_ballot,
 		    .accepted = slice_of("", 0),
 		    .committed = row->committed};
@@ -249,14 +256,13 @@ paxos_decide(struct paxos_step_call *call, const struct paxos_row *row)
 			call->promise.accepted_ballot = row->accepted_ballot;
 			call->promise.accepted = row->accepted;
 		}
-		if (!is_taken && paxos_ballot_compare(&row->committed_ballot, &row->promised) > 0)
-			call->promise.promised = row->committed_ballot;
 		break;
 	case PAXOS_PROPOSE:
-		is_taken = paxos_ballot_compare(ballot, &row->promised) >= 0 &&
-		    paxos_ballot_compare(ballot, &row->committed_ballot) > 0;
+		is_taken =
+		    (uuid_equal(ballot, promised) || paxos_ballot_is_later(ballot, promised)) &&
+		    paxos_ballot_is_later(ballot, &row->committed_ballot);
 		call->acceptance = (struct paxos_acceptance){
-		    .is_accepted = is_taken, .promised = is_taken ? *ballot : row->promised};
+		    .is_accepted = is_taken, .promised = is_taken ? *ballot : *latest};
 		break;
 	case PAXOS_COMMIT:
 		/* The value is written all the same: it is old data then. */

@@ -12,6 +12,7 @@ enum {
 	RANK_STREAMS = 420, /* the lists of stream sessions, the limits */
 	RANK_STREAM_SESSION = 430, /* one session: what came, its channel */
 	RANK_COORDINATOR_REQUEST = 410, /* one request; nothing is called under it */
+	RANK_PAXOS = 416, /* the rounds that pause; nothing is called under it */
 	RANK_PAXOS_RUN = 415, /* one round; nothing is called under it */
 	RANK_REPAIRS = 416, /* commands of repair and their lines; nothing is called under it */
 	RANK_HINTS = 417, /* disabled data centers, the list of stores, a transfer */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "cluster/paxos_codec.h"
 #include "cluster/replica_plan.h"
 #include "cluster/topology.h"
 #include "cql/table_options_internal.h"
@@ -17,11 +18,12 @@ struct ring_node {
 	struct store *store;
 	struct schema *schema;
 	const struct keyspace_metadata *keyspace;
-	struct table_metadata *tables[2];
+	struct table_metadata *tables[2], *paxos_table;
 	bool has_forgotten;
 	struct topology_holder *topology;
 	struct snitch *snitch;
 	struct coordinator *coordinator;
+	struct paxos *paxos;
 	struct streams *streams;
 	struct hints *hints; /* NULL: none are kept */
 	bool *alive; /* the ring's, by node */
@@ -89,6 +91,51 @@ ring_make_table(const struct ring *ring, const char *name, bool is_counter)
 	return table;
 }
 
+/* system.paxos, as far as Paxos uses it. */
+static struct table_metadata *
+ring_make_paxos_table(void)
+{
+	static const char *const columns[][2] = {{"in_progress_ballot", "timeuuid"},
+	    {"most_recent_commit", "blob"}, {"most_recent_commit_at", "timeuuid"},
+	    {"most_recent_commit_version", "int"}, {"proposal", "blob"},
+	    {"proposal_ballot", "timeuuid"}, {"proposal_version", "int"}};
+	struct table_builder *builder =
+	    table_builder_new(slice_of_string("system"), slice_of_string("paxos"));
+	struct uuid id = {{'p', 2, 3, 4, 5, 6, 0x11, 8, 0x89, 10, 11, 12, 13, 14, 15, 16}};
+	struct table_metadata *table;
+	struct error err;
+
+	table_builder_set_id(builder, &id);
+	table_builder_add(builder, COLUMN_PARTITION_KEY, "row_key", "blob");
+	table_builder_add(builder, COLUMN_CLUSTERING, "cf_id", "uuid");
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
+		table_builder_add(builder, COLUMN_REGULAR, columns[i][0], columns[i][1]);
+	table_builder_options(builder)->gc_grace_seconds = 0;
+	ring_must(table_builder_build(builder, &table, &err), &err);
+	table_builder_free(builder);
+	return table;
+}
+
+/* The schema with keyspace "system" too, which each node keeps to itself. */
+static struct schema *
+ring_add_system(struct ring_node *node, struct schema *schema)
+{
+	struct option_entry entry = {slice_of_string("class"),
+	    slice_of_string("org.apache.cassandra.locator.LocalStrategy")};
+	struct option_map replication = {&entry, 1};
+	struct keyspace_metadata *bare, *with;
+	struct schema *made;
+
+	node->paxos_table = ring_make_paxos_table();
+	bare = keyspace_new(slice_of_string("system"), &replication, true, false);
+	with = keyspace_with_table(bare, node->paxos_table);
+	made = schema_with_keyspace(schema, with);
+	keyspace_unref(bare);
+	keyspace_unref(with);
+	schema_unref(schema);
+	return made;
+}
+
 static void
 ring_make_schema(struct ring_node *node)
 {
@@ -121,7 +168,7 @@ ring_make_schema(struct ring_node *node)
 	bare = keyspace_new(slice_of_string("ks"), &replication, true, false);
 	with = keyspace_with_table(bare, node->tables[0]);
 	both = keyspace_with_table(with, node->tables[1]);
-	node->schema = schema_with_keyspace(empty, both);
+	node->schema = ring_add_system(node, schema_with_keyspace(empty, both));
 	node->keyspace = schema_keyspace(node->schema, slice_of_string("ks"));
 	keyspace_unref(bare);
 	keyspace_unref(with);
@@ -175,6 +222,13 @@ ring_timeout_ns(void *context, enum coordinator_timeout which)
 {
 	(void)context;
 	return which == COORDINATOR_TIMEOUT_RANGE ? 10 * WORLD_S : 2 * WORLD_S;
+}
+
+static uint64_t
+ring_paxos_timeout_ns(void *context)
+{
+	(void)context;
+	return 2 * WORLD_S;
 }
 
 static struct schema *
@@ -296,6 +350,7 @@ ring_start(struct world_node *world_node, void *context)
 	struct ring_node *node = xzalloc(sizeof(*node));
 	struct snitch_config config = snitch_config_default;
 	struct coordinator_ring ring;
+	struct paxos_options paxos;
 	struct streams_options streams;
 	struct uuid host_id = {{(uint8_t)(world_node->index + 1)}};
 	struct error err;
@@ -327,6 +382,17 @@ ring_start(struct world_node *world_node, void *context)
 		ring.hints = hints_for_coordinator(node->hints);
 	}
 	coordinator_set_ring(node->coordinator, &ring);
+	paxos = (struct paxos_options){.store = node->store,
+	    .cluster = &world_node->cluster,
+	    .messaging = world_node->messaging,
+	    .peers = world_node->peers,
+	    .topology = node->topology,
+	    .context = node,
+	    .schema = ring_schema,
+	    .contention_timeout_ns = ring_paxos_timeout_ns,
+	    .write_timeout_ns = ring_paxos_timeout_ns,
+	    .hints = ring.hints};
+	node->paxos = paxos_new(&paxos);
 	streams_options_init(&streams);
 	if (node->ring->options.streams.keep_alive_ns != 0)
 		streams = node->ring->options.streams;
@@ -341,6 +407,7 @@ ring_stop(struct world_node *world_node, void *parts, void *context)
 
 	(void)world_node;
 	(void)context;
+	paxos_free(node->paxos);
 	hints_close(node->hints);
 	coordinator_free(node->coordinator);
 	streams_free(node->streams);
@@ -350,6 +417,7 @@ ring_stop(struct world_node *world_node, void *parts, void *context)
 	schema_unref(node->schema);
 	table_unref(node->tables[0]);
 	table_unref(node->tables[1]);
+	table_unref(node->paxos_table);
 	free(node);
 }
 
@@ -436,6 +504,8 @@ ring_flush(struct ring *ring, uint32_t index)
 	for (uint32_t i = 0; i < 2; i++)
 		ring_must(store_flush(node->store, store_table(node->store, node->tables[i]), &err),
 		    &err);
+	ring_must(
+	    store_flush(node->store, store_table(node->store, node->paxos_table), &err), &err);
 }
 
 void
@@ -472,6 +542,12 @@ void
 ring_cut_power(struct ring *ring, uint32_t node)
 {
 	ring_crash(ring, node, WORLD_POWER);
+}
+
+struct paxos *
+ring_paxos(struct ring *ring, uint32_t node)
+{
+	return ring_node(ring, node)->paxos;
 }
 
 uint32_t
@@ -731,17 +807,18 @@ ring_increment(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk
 	ring_begin_write(ring, index, op, 1, level, WRITE_COUNTER);
 }
 
-static void
-ring_take_rows(struct ring_op *op, struct partition_iterator *source)
+static int
+ring_read_rows(struct ring_op *op, struct partition_iterator *source, struct error *err)
 {
 	struct live_reader reader;
 	struct live_row live;
-	struct error err;
 	int rc;
 
-	op->rows = xcalloc(RING_ROWS_MAX, sizeof(*op->rows));
+	if (op->rows == NULL)
+		op->rows = xcalloc(RING_ROWS_MAX, sizeof(*op->rows));
+	op->row_count = 0;
 	live_reader_init(&reader, &op->command, source, &op->arena);
-	while ((rc = live_reader_next(&reader, &live, &err)) > 0) {
+	while ((rc = live_reader_next(&reader, &live, err)) > 0) {
 		struct ring_row *row = &op->rows[op->row_count++];
 		const struct cell *cell;
 
@@ -759,7 +836,7 @@ ring_take_rows(struct ring_op *op, struct partition_iterator *source)
 		}
 	}
 	live_reader_fini(&reader);
-	ring_op_end(op, rc == 0 ? NULL : &err);
+	return rc;
 }
 
 static void
@@ -767,11 +844,11 @@ ring_have_read(
     struct coordinator_read *read, struct partition_iterator *source, const struct error *err)
 {
 	struct ring_op *op = read->context;
+	struct error failure;
 
-	if (err != NULL)
-		ring_op_end(op, err);
-	else
-		ring_take_rows(op, source);
+	if (err == NULL && ring_read_rows(op, source, &failure) != 0)
+		err = &failure;
+	ring_op_end(op, err);
 }
 
 static void
@@ -849,6 +926,151 @@ ring_truncate(struct ring *ring, uint32_t index, struct ring_op *op)
 	    .table = ring_node(ring, index)->tables[0], .on_done = ring_truncated, .context = op};
 	ring_op_begin(ring, index, op, ring_run_truncate, CLUSTER_STAGE_MISC);
 }
+
+/* ---- Paxos --------------------------------------------------------------------------------- */
+
+static void
+ring_paxos_begin(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk,
+    enum consistency serial, enum consistency commit)
+{
+	struct ring_node *node = ring_node(ring, index);
+	uint8_t *key;
+
+	ring_op_init(op);
+	op->ring = ring;
+	op->node = index;
+	key = arena_alloc(&op->arena, 4);
+	store_u32(key, (uint32_t)pk);
+	op->command = (struct read_command){.table = node->tables[0],
+	    .key = slice_of(key, 4),
+	    .token = murmur3_token(slice_of(key, 4)),
+	    .row_limit = READ_LIMIT_NONE,
+	    .per_partition_limit = READ_LIMIT_NONE,
+	    .now_seconds = RING_NOW_S};
+	op->read = (struct coordinator_read){.command = &op->command,
+	    .keyspace = node->keyspace,
+	    .consistency =
+		serial == CONSISTENCY_SERIAL ? CONSISTENCY_QUORUM : CONSISTENCY_LOCAL_QUORUM,
+	    .arena = &op->arena,
+	    .context = op};
+	op->paxos = (struct paxos_request){.keyspace = node->keyspace,
+	    .table = node->tables[0],
+	    .key = op->command.key,
+	    .token = op->command.token,
+	    .serial = serial,
+	    .commit = commit,
+	    .context = op};
+}
+
+static void
+ring_run_paxos(struct task *task, struct worker *worker)
+{
+	struct ring_op *op = ring_op_of(task);
+
+	(void)worker;
+	paxos_begin(ring_node(op->ring, op->node)->paxos, &op->paxos);
+}
+
+/* What the condition is about has been read. */
+static void
+ring_cas_read(
+    struct coordinator_read *read, struct partition_iterator *source, const struct error *err)
+{
+	struct ring_op *op = read->context;
+	struct ring_node *node = ring_node(op->ring, op->node);
+	int64_t timestamp = paxos_ballot_timestamp(&op->ballot);
+	struct error failure;
+	uint8_t *bytes = arena_alloc(&op->arena, 12);
+	struct slice clustering = slice_of(bytes, 4);
+	struct cell cell = {.column = table_column(node->tables[0], slice_of_string("v")),
+	    .timestamp = timestamp,
+	    .local_deletion_time = LOCAL_DELETION_TIME_NONE,
+	    .value = slice_of(bytes + 4, 8)};
+	struct row row = {.clustering_count = 1,
+	    .clustering = &clustering,
+	    .liveness = {timestamp, TTL_NONE, LOCAL_DELETION_TIME_NONE},
+	    .deletion = DELETION_LIVE,
+	    .cell_count = 1,
+	    .cells = &cell};
+
+	if (err == NULL && ring_read_rows(op, source, &failure) != 0)
+		err = &failure;
+	if (err != NULL) {
+		paxos_abandon(&op->paxos, err);
+		return;
+	}
+	op->is_applied = (op->row_count == 0 ? 0 : op->rows[0].v) == op->expected;
+	if (!op->is_applied) {
+		paxos_propose(&op->paxos, NULL);
+		return;
+	}
+	store_u32(bytes, 0);
+	store_u64(bytes + 4, (uint64_t)op->written);
+	op->mutations = arena_calloc(&op->arena, 1, sizeof(*op->mutations));
+	ring_build(node, op, op->mutations, 0, (int32_t)load_u32(op->command.key.data), &row);
+	paxos_propose(&op->paxos, op->mutations);
+}
+
+static void
+ring_cas_ready(struct paxos_request *request, const struct uuid *ballot)
+{
+	struct ring_op *op = request->context;
+
+	op->ballot = *ballot;
+	op->read.on_done = ring_cas_read;
+	coordinator_read(ring_node(op->ring, op->node)->coordinator, &op->read);
+}
+
+static void
+ring_cas_done(struct paxos_request *request, const struct error *err)
+{
+	ring_op_end(request->context, err);
+}
+
+void
+ring_cas(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk, int64_t expected,
+    int64_t written, enum consistency serial, enum consistency commit)
+{
+	ring_paxos_begin(ring, index, op, pk, serial, commit);
+	op->expected = expected;
+	op->written = written;
+	op->paxos.on_ready = ring_cas_ready;
+	op->paxos.on_done = ring_cas_done;
+	ring_op_begin(ring, index, op, ring_run_paxos, CLUSTER_STAGE_MUTATION);
+}
+
+static void
+ring_serial_ready(struct paxos_request *request, const struct uuid *ballot)
+{
+	(void)ballot;
+	paxos_propose(request, NULL);
+}
+
+static void
+ring_serial_done(struct paxos_request *request, const struct error *err)
+{
+	struct ring_op *op = request->context;
+
+	if (err != NULL) {
+		ring_op_end(op, err);
+		return;
+	}
+	op->read.on_done = ring_have_read;
+	coordinator_read(ring_node(op->ring, op->node)->coordinator, &op->read);
+}
+
+void
+ring_get_serial(
+    struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk, enum consistency serial)
+{
+	ring_paxos_begin(ring, index, op, pk, serial, CONSISTENCY_QUORUM);
+	op->paxos.is_read = true;
+	op->paxos.on_ready = ring_serial_ready;
+	op->paxos.on_done = ring_serial_done;
+	ring_op_begin(ring, index, op, ring_run_paxos, CLUSTER_STAGE_MUTATION);
+}
+
+/* ---- Looking ------------------------------------------------------------------------------- */
 
 static bool
 ring_op_is_done(struct world *world, void *context)

@@ -4,7 +4,7 @@
 
 /*
  * Nodes of a simulated world that store data: each has a store on its simulated disk, a fixed ring (everybody knows all
- * members from the start; who is alive is told by the test) and a coordinator. Clients' requests run as tasks of
+ * members from the start; who is alive is told by the test), a coordinator and Paxos. Clients' requests run as tasks of
  * the node's ReadStage and MutationStage.
  *
  * One keyspace "ks" with the tables
@@ -12,6 +12,7 @@
  *   1  c (pk int, n counter, PRIMARY KEY (pk))
  */
 #include "cluster/coordinator.h"
+#include "cluster/paxos.h"
 #include "cluster/hints.h"
 #include "cluster/stream.h"
 #include "tests/sim/world/world.h"
@@ -47,7 +48,7 @@ void ring_set_alive(struct ring *ring, uint32_t node, bool is_alive);
  * the log is written out first.
  */
 void ring_kill(struct ring *ring, uint32_t node);
-/* The power goes: as above for the store; of hints there is what was synced. */
+/* The power goes: as above for the store (its log syncs, as commitlog_sync: batch does); of hints there is what was synced. */
 void ring_cut_power(struct ring *ring, uint32_t node);
 /* Nodes that are replicas of a key, in order; returns how many. */
 uint32_t ring_replicas(struct ring *ring, int32_t key, uint32_t *out, uint32_t capacity);
@@ -83,6 +84,10 @@ struct ring_op {
 	struct coordinator_write write;
 	struct coordinator_read read;
 	struct coordinator_truncate truncate;
+	struct paxos_request paxos;
+	struct uuid ballot;
+	int64_t expected, written;
+	bool is_applied; /* of ring_cas() */
 };
 
 /* Begin; the op's memory is the caller's until ring_op_free(), which waits for nothing: the op must be done. */
@@ -101,6 +106,16 @@ void ring_get(struct ring *ring, uint32_t node, struct ring_op *op, int table, i
 void ring_scan(
     struct ring *ring, uint32_t node, struct ring_op *op, uint32_t limit, enum consistency level);
 void ring_truncate(struct ring *ring, uint32_t node, struct ring_op *op);
+/*
+ * UPDATE t SET v = written WHERE pk = ? AND ck = 0 IF v = expected, where 0 is expected of a row that is not there.
+ * op->is_applied tells whether it was; rows is the row that was found.
+ */
+void ring_cas(struct ring *ring, uint32_t node, struct ring_op *op, int32_t pk, int64_t expected,
+    int64_t written, enum consistency serial, enum consistency commit);
+/* Rows of a partition at SERIAL or LOCAL_SERIAL. */
+void ring_get_serial(
+    struct ring *ring, uint32_t node, struct ring_op *op, int32_t pk, enum consistency serial);
+struct paxos *ring_paxos(struct ring *ring, uint32_t node);
 void ring_op_free(struct ring_op *op);
 /* Run the world until the op is done. */
 void ring_wait(struct ring *ring, struct ring_op *op);

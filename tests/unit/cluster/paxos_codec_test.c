@@ -23,6 +23,10 @@ START_TEST(test_ballots_are_their_microsecond)
 	ck_assert_int_gt(paxos_ballot_compare(&a, &none), 0);
 	ck_assert_int_eq(paxos_ballot_compare(&none, &none), 0);
 	ck_assert(paxos_ballot_is_none(&none) && !paxos_ballot_is_none(&a));
+	/* Of one microsecond neither is later: their values would have the same timestamp. */
+	ck_assert(!paxos_ballot_is_later(&a, &b) && !paxos_ballot_is_later(&b, &a));
+	ck_assert(paxos_ballot_is_later(&c, &a) && !paxos_ballot_is_later(&a, &c));
+	ck_assert(paxos_ballot_is_later(&a, &none) && !paxos_ballot_is_later(&none, &a));
 }
 END_TEST
 
