@@ -54,8 +54,10 @@ struct paxos_run {
 	struct paxos_participant *participants;
 	struct uuid ballot;
 	/*
-	 * A value of the caller's that some accepted, and no majority: it may yet come true by another's hand. The ballot
-	 * that it was made for, kept over attempts until a round tells; the zero UUID: there is none.
+	 * The caller's value was proposed, and no majority accepted it: it may yet come true by another's hand, as long as
+	 * no later value is accepted by a majority. The ballot of the first time, by which it is known whenever it is
+	 * proposed; the zero UUID: no such value is about. Never forgotten: that one majority knows nothing of the value
+	 * does not tell that a later one will not, where nothing was accepted in between.
 	 */
 	struct uuid unsettled;
 	int32_t aware; /* of those that promised: know the last commit already */
@@ -159,16 +161,16 @@ paxos_finish(struct paxos_run *run, const struct error *err)
 static void
 paxos_fail(struct paxos_run *run, const struct error *cause)
 {
-	bool is_unknown = run->is_own && !run->is_empty &&
+	bool is_under_way = run->is_own && !run->is_empty &&
 	    (run->phase == PAXOS_PROPOSING || run->phase == PAXOS_COMMITTING);
 	struct error err = *cause;
 
-	if (is_unknown) {
+	if (is_under_way || !paxos_ballot_is_none(&run->unsettled)) {
 		error_set(&err, ERROR_WRITE_TIMEOUT, "The outcome is not known: %s", cause->text);
 		err.consistency = (uint16_t)run->request->commit;
 		err.received = 0;
 		err.required = run->plan.block_for;
-		err.write_type = run->phase == PAXOS_PROPOSING ? "CAS" : "SIMPLE";
+		err.write_type = run->phase == PAXOS_COMMITTING ? "SIMPLE" : "CAS";
 	}
 	paxos_finish(run, &err);
 }
@@ -662,7 +664,8 @@ paxos_propose(struct paxos_request *request, const struct mutation *mutation)
 {
 	struct paxos_run *run = request->run;
 	uint8_t history[PAXOS_HISTORY_MAX * sizeof(struct uuid)];
-	struct paxos_content content = {.origin = run->ballot};
+	struct paxos_content content = {
+	    .origin = paxos_ballot_is_none(&run->unsettled) ? run->ballot : run->unsettled};
 	struct buffer encoded, value;
 
 	buffer_init(&encoded);
@@ -692,7 +695,7 @@ paxos_propose(struct paxos_request *request, const struct mutation *mutation)
 void
 paxos_abandon(struct paxos_request *request, const struct error *err)
 {
-	paxos_finish(request->run, err);
+	paxos_fail(request->run, err);
 }
 
 /* ---- Prepare ---------------------------------------------------------------------------------- */
@@ -712,7 +715,7 @@ paxos_take_over(struct paxos_run *run, const struct paxos_value *value, const st
 	struct error err;
 
 	if (paxos_content_decode(value->bytes, &content, &err) != 0) {
-		paxos_finish(run, &err);
+		paxos_fail(run, &err);
 		return -1;
 	}
 	run->is_own = uuid_equal(&content.origin, &run->unsettled);
@@ -733,7 +736,7 @@ paxos_take_over(struct paxos_run *run, const struct paxos_value *value, const st
 static bool
 paxos_settle(struct paxos_run *run)
 {
-	struct paxos_content committed, accepted;
+	struct paxos_content committed;
 	struct error err;
 
 	if (paxos_ballot_is_none(&run->unsettled))
@@ -755,10 +758,6 @@ paxos_settle(struct paxos_run *run)
 			return true;
 		}
 	}
-	if (run->accepted.message == NULL || run->accepted.bytes.size == 0 ||
-	    paxos_content_decode(run->accepted.bytes, &accepted, &err) != 0 ||
-	    !uuid_equal(&accepted.origin, &run->unsettled))
-		run->unsettled = (struct uuid){{0}};
 	return false;
 }
 
@@ -883,7 +882,7 @@ paxos_attempt(struct paxos_run *run)
 		if (check == NULL)
 			paxos_fail_memory(run);
 		else
-			paxos_finish(run, &err);
+			paxos_fail(run, &err);
 		return;
 	}
 	run->participants = arena_calloc(&run->arena, run->plan.count, sizeof(*run->participants));
