@@ -168,18 +168,6 @@ info_snapshot_throttle(struct nodetool *tool)
 }
 
 static int
-info_stream_throughput(struct nodetool *tool)
-{
-	bool is_inter = strcmp(tool->command->name, "getinterdcstreamthroughput") == 0;
-
-	printf("Current %sstream throughput: %s Mb/s\n", is_inter ? "inter-datacenter " : "",
-	    info_setting(tool,
-		is_inter ? "inter_dc_stream_throughput_outbound_megabits_per_sec"
-			 : "stream_throughput_outbound_megabits_per_sec"));
-	return 0;
-}
-
-static int
 info_concurrent_view_builders(struct nodetool *tool)
 {
 	printf("Current number of concurrent view builders in the system is: \n%s\n",
@@ -209,11 +197,6 @@ static const struct nodetool_option info_version_options[] = {
     {"-v", "--verbose", NULL, "The server's own version too"}, {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option info_tokens_options[] = {
     {"-T", "--tokens", NULL, "Show all tokens"}, {NULL, NULL, NULL, NULL}};
-static const struct nodetool_option info_throughput_options[] = {
-    {"-e", "--entire-sstable-throughput", NULL, "That of whole SSTables"},
-    {"-m", "--mib", NULL, "In MiB/s"}, {"-d", "--precise-mbit", NULL, "Not rounded"},
-    {NULL, NULL, NULL, NULL}};
-
 const struct nodetool_command nodetool_info_commands[] = {
     {"gcstats", "Garbage collection: there is none", "", 0, 0, NULL, info_gcstats, NULL},
     {"getbatchlogreplaythrottle", "Limit of the batchlog's replay", "", 0, 0, NULL,
@@ -224,14 +207,10 @@ const struct nodetool_command nodetool_info_commands[] = {
 	info_concurrent_view_builders, NULL},
     {"getdefaultrf", "Replication factor of keyspaces that name none", "", 0, 0, NULL,
 	info_default_rf, NULL},
-    {"getinterdcstreamthroughput", "Limit of streams to other data centers", "", 0, 0,
-	info_throughput_options, info_stream_throughput, NULL},
     {"getmaxhintwindow", "How long hints are kept for a node that is down", "", 0, 0, NULL,
 	info_max_hint_window, NULL},
     {"getsnapshotthrottle", "Limit of links a second while a snapshot is made", "", 0, 0, NULL,
 	info_snapshot_throttle, NULL},
-    {"getstreamthroughput", "Limit of streams", "", 0, 0, info_throughput_options,
-	info_stream_throughput, NULL},
     {"info", "The node: load, uptime, memory, caches", "", 0, 0, info_tokens_options, info_info,
 	NULL},
     {"sjk", "Java tools: there is no Java", "", 0, NODETOOL_WORDS_MAX - 1, NULL, info_sjk, NULL},

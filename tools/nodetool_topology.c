@@ -129,9 +129,6 @@ topology_get_throughput(struct nodetool *tool)
 	else if (nodetool_option(tool, "-d") != NULL)
 		printf("Current %s%sstream throughput: %.15g Mb/s\n", what, where,
 		    bytes / TOPOLOGY_MEGABIT);
-	else if (fmod(bytes, TOPOLOGY_MEGABIT) != 0)
-		nodetool_fail("Use the -d flag to quiet this error and get the exact throughput "
-			      "in megabits/s");
 	else
 		printf("Current %s%sstream throughput: %.0f Mb/s\n", what, where,
 		    bytes / TOPOLOGY_MEGABIT);

@@ -180,3 +180,80 @@ def test_a_dead_node_is_replaced_under_its_own_address(new_ring):
         node.wait_sees(UN=ring.nodes)
     assert host_id(ring[0], dead) == lost
     assert missing(ring.connect(dead, only=[dead]), "two") == []
+
+
+@pytest.mark.long
+def test_a_node_with_one_token_moves(new_ring):
+    ring = new_ring(3, num_tokens=1, **DELAY)
+    for i, node in enumerate(ring.nodes):
+        node.options["initial_token"] = -6000000000000000000 + i * 6000000000000000000
+    ring.start().wait_up()
+    session = ring.connect()
+    fill(session, "one", 1)
+    fill(session, "two", 2)
+    assert "is already owned by another node" in ring[1].nodetool("move", 6000000000000000000, status=1)
+    ring[1].nodetool("move", "4000000000000000000")
+    for node in ring.nodes:
+        wait_until(lambda node=node: re.search(
+            rf"{re.escape(ring[1].address)} .*Normal .* 4000000000000000000", node.nodetool("ring")),
+            "the new token")
+    assert missing(session, "one") == [] and missing(session, "two") == []
+    for node in ring.nodes:
+        node.nodetool("cleanup")
+    assert missing(session, "one") == [] and missing(session, "two") == []
+    ring[1].restart()
+    ring.wait_up()
+    assert missing(session, "one") == []
+
+
+@pytest.mark.long
+def test_a_data_center_is_added(new_ring):
+    from cassandra import ConsistencyLevel
+
+    ring = new_ring(2, endpoint_snitch="GossipingPropertyFileSnitch", dc="datacenter1", rack="r1",
+                    **DELAY).start().wait_up()
+    session = ring.connect(only=ring.nodes)
+    fill(session, "ks", 2)
+    new = [ring.add(dc="far", auto_bootstrap=False) for _ in range(2)]
+    for node in new:
+        node.start()
+    ring.wait_up()
+    session.execute("ALTER KEYSPACE ks WITH replication = "
+                    "{'class': 'NetworkTopologyStrategy', 'datacenter1': 2, 'far': 2}")
+    far = ring.connect(new[0], only=new)
+    assert missing(far, "ks", level=ConsistencyLevel.LOCAL_ONE) != []
+    new[0].nodetool("setinterdcstreamthroughput", 400)
+    assert new[0].nodetool("getinterdcstreamthroughput") == \
+        "Current inter-datacenter stream throughput: 400 Mb/s\n"
+    for node in new:
+        node.nodetool("rebuild", "datacenter1")
+    assert missing(far, "ks", level=ConsistencyLevel.LOCAL_ONE) == []
+    assert "is not a valid datacenter" in new[0].nodetool("rebuild", "nowhere", status=1)
+
+
+@pytest.mark.long
+def test_a_bootstrap_that_failed_is_resumed(new_ring):
+    ring = new_ring(3, **DELAY).start().wait_up()
+    session = ring.connect(only=ring.nodes[:2])
+    fill(session, "one", 1, rows=4000)
+    for node in ring.nodes:
+        node.nodetool("setstreamthroughput", "1")
+    fourth = ring.add(auto_bootstrap=True, cassandra__ring_delay_ms=2000)
+    fourth.launch()
+    wait_until(lambda: "waiting for pending range" in fourth.log(), "the bootstrap")
+    second = ring.add(auto_bootstrap=True)
+    status, text = second.refuses_to_start()
+    assert status != 0 and "Other bootstrapping/leaving/moving nodes detected, cannot bootstrap " \
+        f"while cassandra.consistent.rangemovement is true. Nodes detected, bootstrapping: {fourth.address}:" in text
+    ring.nodes.pop()
+    ring[2].kill()
+    wait_until(lambda: "Use nodetool bootstrap resume" in fourth.log(), "the failure")
+    assert "UJ" in ring[0].nodetool("status")
+    assert "Node is already bootstrapped" in ring[0].nodetool("bootstrap", "resume", status=1)
+    assert "is down" in fourth.nodetool("bootstrap", "resume", status=2)
+    ring[2].start()
+    wait_until(lambda: fourth.sees(UN=ring.nodes[:3], UJ=[fourth]), "all are up")
+    fourth.nodetool("bootstrap", "resume")
+    fourth.wait_ready()
+    ring.wait_up()
+    assert missing(ring.connect(fourth, only=[fourth]), "one", rows=4000) == []
