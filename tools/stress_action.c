@@ -82,6 +82,7 @@ struct stress_action {
 	struct stress_table table; /* predefined */
 	struct stress_statement statements[STRESS_COUNTER_READ + 1]; /* predefined, by kind */
 	struct stress_operation operations[STRESS_OPERATIONS_MAX];
+	struct stress_placement *placements; /* owned; of each profile's keyspace, or the one */
 	uint32_t operation_count;
 	char *keyspace; /* owned; quoted, for USE */
 	struct stress_link *links; /* owned; host by host */
@@ -343,6 +344,27 @@ stress_load_profiles(struct stress_action *action, struct error *err)
 	return rc;
 }
 
+/* Where there are several nodes, operations go to those that have their partitions. */
+static void
+stress_route(struct stress_action *action)
+{
+	uint32_t count = action->profile_count > 0 ? action->profile_count : 1;
+
+	action->placements = xcalloc(count, sizeof(*action->placements));
+	for (uint32_t i = 0; i < count; i++)
+		stress_session_place(&action->session,
+		    action->profile_count > 0 ? action->profiles[i].keyspace : action->keyspace,
+		    &action->placements[i]);
+	for (uint32_t i = 0; i < action->operation_count; i++) {
+		struct stress_operation *operation = &action->operations[i];
+
+		stress_operation_route(operation,
+		    &action->placements[operation->profile == NULL
+			    ? 0
+			    : operation->profile - action->profiles]);
+	}
+}
+
 /* ---- The pool ------------------------------------------------------------------------------------------------ */
 
 static uint32_t
@@ -372,6 +394,7 @@ stress_open_pool(struct stress_action *action, struct error *err)
 	const struct stress_session *session = &action->session;
 	uint32_t per_host = (uint32_t)action->settings->connections_per_host;
 	uint32_t opened = 0;
+	bool is_away = false;
 	struct error last;
 
 	action->worker_count = stress_choose_workers(action);
@@ -380,15 +403,21 @@ stress_open_pool(struct stress_action *action, struct error *err)
 		struct stress_link *link = &action->links[action->link_count++];
 
 		link->host = session->hosts[i / per_host].address;
+		link->host_number = (uint16_t)(i / per_host);
 		link->port = action->settings->port;
 		link->version = session->connection.version;
 		link->keyspace = action->keyspace;
 		link->connection.fd = -1;
-		if (stress_link_open(
-			link, action->settings, &session->tls, STRESS_LINK_TIMEOUT_MS, &last) == 0)
+		is_away &= i % per_host != 0;
+		if (is_away)
+			continue; /* the first of a host speaks for all */
+		if (stress_link_open(link, action->settings, &session->tls, STRESS_LINK_TIMEOUT_MS,
+			&last) == 0) {
 			opened++;
-		else if (i % per_host == 0) /* the first of a host speaks for all */
+		} else if (i % per_host == 0) {
+			is_away = true;
 			fprintf(stderr, "%s:%d: %s\n", link->host, link->port, last.text);
+		}
 	}
 	if (opened > 0)
 		return 0;
@@ -793,6 +822,7 @@ stress_prepare(struct stress_action *action, struct error *err)
 	if ((is_user ? stress_prepare_user(action, err) : stress_prepare_predefined(action, err)) !=
 	    0)
 		return -1;
+	stress_route(action);
 	return stress_open_pool(action, err);
 }
 
@@ -851,6 +881,9 @@ stress_action_run(
 		if (action.statements[i].query != NULL)
 			stress_statement_fini(&action.statements[i]);
 	}
+	for (uint32_t i = 0; action.placements != NULL && (i == 0 || i < action.profile_count); i++)
+		stress_placement_fini(&action.placements[i]);
+	free(action.placements);
 	for (uint32_t i = 0; i < action.profile_count; i++)
 		stress_profile_fini(&action.profiles[i]);
 	free(action.profiles);

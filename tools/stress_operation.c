@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "cql/value.h"
 
 enum { STRESS_PAGE_SIZE = 5000, STRESS_BATCH_MAX = 65535 };
@@ -29,6 +30,25 @@ stress_operation_init(struct stress_operation *operation, const char *name,
 			    "no column is made for the marker '%s'", statement->markers[i].name);
 	}
 	return 0;
+}
+
+void
+stress_operation_route(struct stress_operation *operation, const struct stress_placement *placement)
+{
+	const struct stress_statement *statement = operation->statement;
+
+	if (placement->width == 0 || !statement->is_prepared)
+		return;
+	for (uint32_t key = 0; key < operation->table->key_count; key++) {
+		uint32_t i = 0;
+
+		while (i < statement->marker_count &&
+		    operation->marker_columns[i] != -1 - (int32_t)key)
+			i++;
+		if (i == statement->marker_count)
+			return;
+	}
+	operation->placement = placement;
 }
 
 void
@@ -462,6 +482,30 @@ stress_request_put_page(const struct stress_request *request, struct slice envel
 	/* The flag lies in the last byte, however wide they are. */
 	out->data[flags_at + (version >= 5 ? 3 : 0)] |= QUERY_FLAG_PAGING_STATE;
 	stress_close_envelope(out, start);
+}
+
+int64_t
+stress_maker_token(struct stress_maker *maker)
+{
+	uint32_t count = maker->partition.table.key_count;
+	size_t size = 0;
+	uint8_t *bytes, *at;
+
+	if (count == 1)
+		return murmur3_token(maker->partition.keys[0].wire);
+	for (uint32_t i = 0; i < count; i++)
+		size += 2 + maker->partition.keys[i].wire.size + 1;
+	at = bytes = arena_alloc(&maker->arena, size);
+	for (uint32_t i = 0; i < count; i++) {
+		struct slice key = maker->partition.keys[i].wire;
+
+		store_u16(at, (uint16_t)key.size);
+		if (key.size > 0)
+			memcpy(at + 2, key.data, key.size);
+		at[2 + key.size] = 0;
+		at += 2 + key.size + 1;
+	}
+	return murmur3_token(slice_of(bytes, size));
 }
 
 /* ---- Answers --------------------------------------------------------------------------------------------- */

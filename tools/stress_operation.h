@@ -30,6 +30,7 @@ struct stress_operation {
 	const struct stress_profile *profile; /* INSERT, QUERY: borrowed */
 	bool is_same_row; /* QUERY */
 	int32_t *marker_columns; /* owned; by stress_table_index() */
+	const struct stress_placement *placement; /* borrowed; NULL: any node will do */
 };
 
 /* The statement's markers are looked up in the table. */
@@ -43,12 +44,19 @@ stress_operation_is_write(const struct stress_operation *operation)
 	return operation->kind == STRESS_OP_WRITE || operation->kind == STRESS_OP_COUNTER_WRITE ||
 	    operation->kind == STRESS_OP_INSERT;
 }
-/* User operations keep their request, so that a second try sends the same again. */
+/* Made before it is known where to: user operations, so that a second try sends the same again, and those that go to
+ * the nodes that have their partition. */
 static inline bool
 stress_operation_keeps_request(const struct stress_operation *operation)
 {
-	return operation->kind == STRESS_OP_INSERT || operation->kind == STRESS_OP_QUERY;
+	return operation->placement != NULL || operation->kind == STRESS_OP_INSERT ||
+	    operation->kind == STRESS_OP_QUERY;
 }
+
+/* Send it to the nodes that have its partition, if its markers tell which that is (the drivers know it of prepared
+ * statements only). */
+void stress_operation_route(
+    struct stress_operation *operation, const struct stress_placement *placement);
 
 /* The table of the predefined commands, made from the settings. */
 void stress_predefined_table(const struct stress_settings *settings, struct stress_table *table);
@@ -101,6 +109,9 @@ int stress_maker_put_user(struct stress_maker *maker, struct stress_seeds *seeds
 /* The request once more, for the page after `paging_state`. */
 void stress_request_put_page(const struct stress_request *request, struct slice envelope,
     uint8_t version, struct slice paging_state, struct buffer *out);
+
+/* The token of the partition that the last request was made for (a batch: its last one). */
+int64_t stress_maker_token(struct stress_maker *maker);
 
 /* Does a row answer what the seed makes? Rows: as RESULT has them. */
 bool stress_maker_validate(struct stress_maker *maker, const struct stress_request *request,

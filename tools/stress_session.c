@@ -2,6 +2,7 @@
 #include "tools/stress_session.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <time.h>
 #include "base/alloc.h"
@@ -145,7 +146,25 @@ stress_session_add_host(struct stress_session *session, char *address, char *dat
 	session->hosts[session->host_count++] = (struct stress_host){address, datacenter, rack};
 }
 
-/* Rows of (address, datacenter, rack); those of another datacenter than the first's are left out. */
+/* A set<text>. */
+static void
+stress_session_take_tokens(struct stress_session *session, uint32_t node, struct slice tokens)
+{
+	struct slice text;
+	char number[24];
+
+	if (!session->is_murmur3 || tokens.size < 4)
+		return;
+	tokens = slice_of(tokens.data + 4, tokens.size - 4);
+	while (tokens.size > 0 && client_next_cell(&tokens, &text) == 0) {
+		if (slice_is_null(text) || text.size >= sizeof(number))
+			continue;
+		snprintf(number, sizeof(number), "%.*s", (int)text.size, (const char *)text.data);
+		stress_ring_add_token(&session->ring, node, strtoll(number, NULL, 10));
+	}
+}
+
+/* Rows of (address, datacenter, rack, tokens); those of another datacenter than the first's are left out. */
 static void
 stress_session_take_hosts(struct stress_session *session, const struct client_response *response)
 {
@@ -162,6 +181,9 @@ stress_session_take_hosts(struct stress_session *session, const struct client_re
 
 		printf("Datacenter: %s; Host: /%s:%d; Rack: %s\n", datacenter, address,
 		    session->settings->port, rack);
+		stress_session_take_tokens(session,
+		    stress_ring_add_node(&session->ring, address, datacenter, rack),
+		    stress_cell(&content));
 		if (strcmp(wanted, datacenter) != 0)
 			*address = '\0';
 		stress_session_add_host(session, address, datacenter, rack);
@@ -176,6 +198,96 @@ stress_session_take_given_hosts(struct stress_session *session)
 		    xstrdup("null"), xstrdup("null"));
 }
 
+static void
+stress_session_take_cluster(struct stress_session *session, struct slice *content)
+{
+	static const char murmur3[] = ".Murmur3Partitioner";
+	char *partitioner;
+	size_t size;
+
+	session->cluster_name = stress_cell_text(content);
+	partitioner = stress_cell_text(content);
+	size = strlen(partitioner);
+	session->is_murmur3 =
+	    size >= strlen(murmur3) && strcmp(partitioner + size - strlen(murmur3), murmur3) == 0;
+	free(partitioner);
+}
+
+static void
+stress_session_number_nodes(struct stress_session *session)
+{
+	stress_ring_sort(&session->ring);
+	for (uint32_t i = 0; i < session->ring.node_count; i++) {
+		for (uint32_t host = 0; host < session->host_count && host < STRESS_NO_HOST;
+		     host++) {
+			if (strcmp(session->hosts[host].address, session->ring.nodes[i].address) ==
+			    0)
+				session->ring.nodes[i].host = (uint16_t)host;
+		}
+	}
+}
+
+/* One entry of replication, a map<text, text>. */
+static void
+stress_take_replication(struct slice name, struct slice value, struct stress_replication *out)
+{
+	char number[16];
+
+	if (slice_equal(name, slice_of_string("class"))) {
+		const char *simple = "SimpleStrategy";
+
+		out->is_simple = value.size >= strlen(simple) &&
+		    memcmp(value.data + value.size - strlen(simple), simple, strlen(simple)) == 0;
+		return;
+	}
+	snprintf(number, sizeof(number), "%.*s", (int)value.size, (const char *)value.data);
+	if (slice_equal(name, slice_of_string(out->datacenter)) ||
+	    slice_equal(name, slice_of_string("replication_factor")))
+		out->factor =
+		    (uint32_t)strtoul(number, NULL, 10); /* "3/1": three, one of them transient */
+}
+
+void
+stress_session_place(
+    struct stress_session *session, const char *keyspace, struct stress_placement *placement)
+{
+	struct stress_replication replication = {.is_simple = false};
+	struct client_response response;
+	struct slice map, name, value;
+	struct arena arena;
+	struct error ignored;
+	bool is_quoted;
+	char *query;
+
+	memset(placement, 0, sizeof(*placement));
+	if (session->host_count < 2)
+		return;
+	replication.datacenter = session->settings->datacenter != NULL
+	    ? session->settings->datacenter
+	    : session->ring.nodes[0].datacenter;
+	is_quoted = *keyspace == '"';
+	query =
+	    xasprintf("SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = '%s'",
+		keyspace + is_quoted);
+	for (char *c = strchr(query, '\'') + 1; *c != '\0' && !is_quoted; c++)
+		*c = (char)tolower((unsigned char)*c);
+	if (is_quoted)
+		memmove(strrchr(query, '"'), "'", 2);
+	arena_init(&arena, 4096);
+	if (stress_session_execute(session, query, CONSISTENCY_ONE, &arena, &response, &ignored) ==
+		0 &&
+	    response.result_kind == RESULT_ROWS && response.rows.row_count == 1) {
+		map = stress_cell(&response.rows.content);
+		map = map.size < 4 ? slice_empty : slice_of(map.data + 4, map.size - 4);
+		while (map.size > 0 && client_next_cell(&map, &name) == 0 &&
+		    client_next_cell(&map, &value) == 0)
+			stress_take_replication(name, value, &replication);
+		stress_placement_init(placement, &session->ring, &replication);
+	}
+	arena_fini(&arena);
+	free(query);
+}
+
 static int
 stress_session_look_around(struct stress_session *session, const char *first, struct error *err)
 {
@@ -186,36 +298,39 @@ stress_session_look_around(struct stress_session *session, const char *first, st
 	int rc;
 
 	arena_init(&arena, 4096);
-	rc = stress_session_execute(session, "SELECT cluster_name FROM system.local",
+	rc = stress_session_execute(session, "SELECT cluster_name, partitioner FROM system.local",
 	    CONSISTENCY_ONE, &arena, &response, err);
 	if (rc != 0)
 		goto done;
 	if (response.result_kind == RESULT_ROWS && response.rows.row_count > 0)
-		session->cluster_name = stress_cell_text(&response.rows.content);
+		stress_session_take_cluster(session, &response.rows.content);
 	printf(
 	    "Connected to cluster: %s, max pending requests per connection %d, max connections per "
 	    "host %d\n",
 	    session->cluster_name != NULL ? session->cluster_name : "null", settings->pending_max,
 	    settings->connections_per_host);
 	if (stress_session_execute(session,
-		"SELECT rpc_address, data_center, rack FROM system.local", CONSISTENCY_ONE, &arena,
-		&response, &ignored) == 0 &&
+		"SELECT rpc_address, data_center, rack, tokens FROM system.local", CONSISTENCY_ONE,
+		&arena, &response, &ignored) == 0 &&
 	    response.result_kind == RESULT_ROWS)
 		stress_session_take_hosts(session, &response);
 	/* The address that was given reaches the node for sure. */
 	if (session->host_count > 0) {
 		free(session->hosts[0].address);
 		session->hosts[0].address = xstrdup(first);
+		free(session->ring.nodes[0].address);
+		session->ring.nodes[0].address = xstrdup(first);
 	}
 	if (stress_session_execute(session,
-		"SELECT rpc_address, data_center, rack FROM system.peers", CONSISTENCY_ONE, &arena,
-		&response, &ignored) == 0 &&
+		"SELECT rpc_address, data_center, rack, tokens FROM system.peers", CONSISTENCY_ONE,
+		&arena, &response, &ignored) == 0 &&
 	    response.result_kind == RESULT_ROWS)
 		stress_session_take_hosts(session, &response);
 	if (settings->is_white_list || session->host_count == 0) {
 		session->host_count = 0;
 		stress_session_take_given_hosts(session);
 	}
+	stress_session_number_nodes(session);
 	fflush(stdout);
 done:
 	arena_fini(&arena);
@@ -265,6 +380,7 @@ stress_session_close(struct stress_session *session)
 		free(session->hosts[i].rack);
 	}
 	free(session->hosts);
+	stress_ring_fini(&session->ring);
 	free(session->cluster_name);
 	memset(session, 0, sizeof(*session));
 	session->connection.fd = -1;

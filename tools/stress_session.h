@@ -12,6 +12,7 @@
 #include "cql/type.h"
 #include "protocol/client.h"
 #include "tools/stress_connection.h"
+#include "tools/stress_ring.h"
 
 struct stress_host {
 	char *address; /* owned */
@@ -25,6 +26,9 @@ struct stress_session {
 	struct stress_connection connection; /* owned */
 	struct stress_host *hosts; /* owned; those that the run sends to */
 	uint32_t host_count;
+	struct stress_ring
+	    ring; /* owned; of all nodes; no tokens where these are not Murmur3Partitioner's */
+	bool is_murmur3;
 	char *cluster_name;
 };
 
@@ -43,6 +47,10 @@ int stress_session_execute(struct stress_session *session, const char *query,
 /* The same, where nothing but success matters; ALREADY_EXISTS counts as success. */
 int stress_session_run(struct stress_session *session, const char *query,
     enum consistency consistency, struct error *err);
+/* Which nodes have what of a keyspace (as CQL writes it). Nothing where there is only one
+ * node to send to, or its strategy is none that spreads. Owned by the caller. */
+void stress_session_place(
+    struct stress_session *session, const char *keyspace, struct stress_placement *placement);
 /* Wait until all nodes tell the same schema version, at most a few seconds. */
 void stress_session_agree(struct stress_session *session);
 

@@ -13,6 +13,7 @@ enum {
 	STRESS_RECONNECT_MS = 1000, /* how long a try may take: others wait meanwhile */
 	STRESS_PAUSE_NS =
 	    100 * 1000 * 1000, /* after a failed try, of a connection or an operation */
+	STRESS_RECONNECT_DOUBLINGS = 6, /* of the pause: a node that is away holds up little */
 	STRESS_CHECK_NS = 250 * 1000 * 1000, /* for requests that are out of time */
 };
 
@@ -40,6 +41,9 @@ struct stress_client {
 	bool is_made; /* seeds are taken: a second try sends the same */
 	bool is_preparing; /* the answer to come is PREPARE's */
 	struct stress_link *link;
+	struct stress_link
+	    *last_link; /* where the last try went: who does not know the statement is told */
+	int64_t token; /* of the request that was made, where the operation has a placement */
 	int16_t stream;
 	uint32_t permits; /* partitions of the operation */
 	struct stress_request request;
@@ -59,6 +63,9 @@ struct stress_worker {
 	int epoll;
 	struct stress_link **links; /* owned array of borrowed links */
 	uint32_t link_count;
+	uint32_t *host_links; /* owned; the first link of each host, and the end */
+	uint32_t host_count;
+	uint32_t route_turn; /* which replica comes next */
 	struct stress_client *clients; /* owned */
 	uint32_t client_count;
 	uint32_t active; /* clients that are not done */
@@ -232,17 +239,60 @@ stress_client_next(struct stress_worker *worker, struct stress_client *client)
 
 /* ---- Sending ------------------------------------------------------------------------------------------- */
 
+static bool
+stress_link_has_room(const struct stress_link *link)
+{
+	return link->connection.fd >= 0 && link->free_count > 0;
+}
+
+/* A link to a node that has the partition, each in turn. NULL: none that is up and has room. */
+static struct stress_link *
+stress_client_route(struct stress_worker *worker, struct stress_client *client)
+{
+	const struct stress_placement *placement =
+	    stress_client_operation(worker, client)->placement;
+	const uint16_t *hosts = stress_placement_find(placement, client->token);
+	uint32_t count = 0;
+
+	while (count < placement->width && hosts[count] != STRESS_NO_HOST)
+		count++;
+	worker->route_turn++;
+	for (uint32_t i = 0; i < count; i++) {
+		uint16_t host = hosts[(worker->route_turn + i) % count];
+		uint32_t first = worker->host_links[host],
+			 links = worker->host_links[host + 1] - first;
+
+		for (uint32_t j = 0; j < links; j++) {
+			struct stress_link *link =
+			    worker->links[first + (client->number + j) % links];
+
+			if (stress_link_has_room(link))
+				return link;
+		}
+	}
+	return NULL;
+}
+
 /* A link with a free stream: always the same where all go to one node, else each in turn. NULL: none;
  * *is_any: at least one is open. */
 static struct stress_link *
 stress_client_pick(struct stress_worker *worker, struct stress_client *client, bool *is_any)
 {
 	uint32_t count = worker->link_count;
+	struct stress_link *link = client->last_link;
 
+	*is_any = true;
+	if (client->is_preparing && link != NULL && stress_link_has_room(link))
+		return link;
+	if (client->envelope.size > 0 &&
+	    stress_client_operation(worker, client)->placement != NULL) {
+		link = stress_client_route(worker, client);
+		if (link != NULL)
+			return link;
+	}
 	*is_any = false;
 	for (uint32_t i = 0; i < count; i++) {
-		struct stress_link *link = worker->links[(client->turn + i) % count];
-
+		link = worker->links[(client->turn + i) % count];
 		if (link->connection.fd < 0)
 			continue;
 		*is_any = true;
@@ -284,54 +334,59 @@ stress_link_close_envelope(struct stress_link *link, struct buffer *out, size_t 
 	buffer_patch_u32(out, start + 5, (uint32_t)(out->size - start - ENVELOPE_HEADER_SIZE));
 }
 
-/* The request is made straight into the link's buffer. As stress_maker_put(). */
+/* A predefined request appended to `out`. As stress_maker_put(). */
 static int
 stress_client_put_predefined(struct stress_worker *worker, struct stress_client *client,
-    struct stress_link *link, struct buffer *out, bool *is_over, struct error *err)
+    uint8_t version, struct buffer *out, bool *is_over, struct error *err)
 {
 	struct stress_maker *maker = &worker->makers[client->operation];
 	bool is_new = !client->is_made;
-	size_t start;
 	int rc;
 
-	for (;;) {
+	do {
 		if (is_new &&
 		    !stress_seeds_next(worker->run->seeds, &maker->population,
 			stress_operation_is_write(maker->operation), &client->request.seed)) {
 			*is_over = true;
 			return 0;
 		}
-		start = out->size;
-		rc = stress_maker_put(maker, out, link->connection.version, client->stream,
-		    &client->request, is_new, stress_worker_timestamp(worker), err);
-		if (rc != 0)
-			break;
-	}
-	if (rc > 0)
-		stress_link_close_envelope(link, out, start);
+		rc = stress_maker_put(maker, out, version, client->stream, &client->request, is_new,
+		    stress_worker_timestamp(worker), err);
+	} while (rc == 0);
+	return rc;
+}
+
+/* The request that is kept and sent at each try. As stress_maker_put(). */
+static int
+stress_client_make(
+    struct stress_worker *worker, struct stress_client *client, bool *is_over, struct error *err)
+{
+	struct stress_maker *maker = &worker->makers[client->operation];
+	uint8_t version = worker->links[0]->version;
+	int rc;
+
+	if (maker->operation->kind == STRESS_OP_INSERT || maker->operation->kind == STRESS_OP_QUERY)
+		rc = stress_maker_put_user(maker, worker->run->seeds, &client->envelope, version,
+		    client->permits, &client->request, stress_worker_timestamp(worker), is_over,
+		    err);
+	else
+		rc = stress_client_put_predefined(
+		    worker, client, version, &client->envelope, is_over, err);
+	if (rc > 0 && maker->operation->placement != NULL)
+		client->token = stress_maker_token(maker);
 	return rc;
 }
 
 static int
-stress_client_put_user(struct stress_worker *worker, struct stress_client *client,
-    struct stress_link *link, struct buffer *out, bool *is_over, struct error *err)
+stress_client_put_kept(struct stress_client *client, struct buffer *out, struct error *err)
 {
 	size_t start = out->size;
 
-	if (client->envelope.size == 0) {
-		int rc =
-		    stress_maker_put_user(&worker->makers[client->operation], worker->run->seeds,
-			&client->envelope, link->connection.version, client->permits,
-			&client->request, stress_worker_timestamp(worker), is_over, err);
-
-		if (rc <= 0)
-			return rc;
-	}
 	buffer_put(out, client->envelope.data, client->envelope.size);
 	if (buffer_check(out, err) != 0)
 		return -1;
 	store_u16(out->data + start + 2, (uint16_t)client->stream);
-	stress_link_close_envelope(link, out, start);
+	stress_link_close_envelope(client->link, out, start);
 	return 1;
 }
 
@@ -350,6 +405,32 @@ stress_client_put_prepare(
 	client_put_request(out, &request, COMPRESSION_NONE, NULL);
 }
 
+/* What the client has to send next, into the buffer of its link. */
+static int
+stress_client_put(
+    struct stress_worker *worker, struct stress_client *client, bool *is_over, struct error *err)
+{
+	struct stress_link *link = client->link;
+	struct buffer *out = stress_connection_out(&link->connection);
+	size_t start;
+	int rc;
+
+	if (out == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory");
+	if (client->is_preparing) {
+		stress_client_put_prepare(worker, client, out);
+		return 1;
+	}
+	if (stress_operation_keeps_request(stress_client_operation(worker, client)))
+		return stress_client_put_kept(client, out, err);
+	start = out->size;
+	rc = stress_client_put_predefined(
+	    worker, client, link->connection.version, out, is_over, err);
+	if (rc > 0)
+		stress_link_close_envelope(link, out, start);
+	return rc;
+}
+
 static void
 stress_client_give_back_stream(struct stress_client *client)
 {
@@ -360,18 +441,37 @@ stress_client_give_back_stream(struct stress_client *client)
 	client->link = NULL;
 }
 
+/* It was not sent: what becomes of it? As stress_maker_put(). */
+static void
+stress_client_not_sent(struct stress_worker *worker, struct stress_client *client, int rc,
+    bool is_over, const struct error *err)
+{
+	if (is_over)
+		stress_client_end(worker, client);
+	else if (rc == 0) /* no rows to write: done already */
+		stress_client_finish(worker, client, true, 0, client->request.partitions, NULL);
+	else
+		stress_client_finish(worker, client, false, 0, 0, err->text);
+}
+
 static void
 stress_client_send(struct stress_worker *worker, struct stress_client *client)
 {
 	const struct stress_operation *operation = stress_client_operation(worker, client);
 	struct error err = {.code = ERROR_NONE};
 	bool is_any, is_over = false;
-	struct stress_link *link = stress_client_pick(worker, client, &is_any);
-	struct buffer *out;
-	int rc = -1;
+	struct stress_link *link;
+	int rc = 1;
 
 	if (client->started_ns == 0)
 		client->started_ns = worker->now_ns;
+	if (stress_operation_keeps_request(operation) && client->envelope.size == 0)
+		rc = stress_client_make(worker, client, &is_over, &err);
+	if (rc <= 0) {
+		stress_client_not_sent(worker, client, rc, is_over, &err);
+		return;
+	}
+	link = stress_client_pick(worker, client, &is_any);
 	if (link == NULL && is_any) {
 		client->state = STRESS_CLIENT_QUEUED;
 		stress_queue_put(&worker->queued, client);
@@ -381,18 +481,10 @@ stress_client_send(struct stress_worker *worker, struct stress_client *client)
 		stress_client_pause(worker, client);
 		return;
 	}
-	client->link = link;
+	client->link = client->last_link = link;
 	client->stream = link->free_streams[--link->free_count];
 	link->streams[client->stream] = client;
-	out = stress_connection_out(&link->connection);
-	if (out == NULL)
-		error_set(&err, ERROR_NO_MEMORY, "no memory");
-	else if (client->is_preparing)
-		stress_client_put_prepare(worker, client, out), rc = 1;
-	else if (stress_operation_keeps_request(operation))
-		rc = stress_client_put_user(worker, client, link, out, &is_over, &err);
-	else
-		rc = stress_client_put_predefined(worker, client, link, out, &is_over, &err);
+	rc = stress_client_put(worker, client, &is_over, &err);
 	client->sent_ns = worker->now_ns;
 	if (rc > 0) {
 		client->is_made |= !client->is_preparing;
@@ -401,12 +493,7 @@ stress_client_send(struct stress_worker *worker, struct stress_client *client)
 		return;
 	}
 	stress_client_give_back_stream(client);
-	if (is_over)
-		stress_client_end(worker, client);
-	else if (rc == 0) /* no rows to write: done already */
-		stress_client_finish(worker, client, true, 0, client->request.partitions, NULL);
-	else
-		stress_client_finish(worker, client, false, 0, 0, err.text);
+	stress_client_not_sent(worker, client, rc, is_over, &err);
 }
 
 /* ---- The end of an operation ----------------------------------------------------------------------------- */
@@ -687,7 +774,8 @@ stress_link_break(struct stress_worker *worker, struct stress_link *link, const 
 
 	stress_connection_close(&link->connection);
 	link->is_dirty = false;
-	link->retry_at_ns = worker->now_ns + STRESS_PAUSE_NS;
+	link->retry_pause_ns = STRESS_PAUSE_NS;
+	link->retry_at_ns = worker->now_ns + link->retry_pause_ns;
 	for (uint32_t i = 0; i < count; i++) {
 		struct stress_client *client = link->streams[i];
 
@@ -750,7 +838,10 @@ stress_worker_reconnect(struct stress_worker *worker)
 			STRESS_RECONNECT_MS, &err) == 0)
 			stress_link_watch(worker, link, EPOLL_CTL_ADD);
 		worker->now_ns = stress_now_ns();
-		link->retry_at_ns = worker->now_ns + STRESS_PAUSE_NS;
+		if (link->retry_pause_ns < (int64_t)STRESS_PAUSE_NS << STRESS_RECONNECT_DOUBLINGS)
+			link->retry_pause_ns =
+			    link->retry_pause_ns > 0 ? 2 * link->retry_pause_ns : STRESS_PAUSE_NS;
+		link->retry_at_ns = worker->now_ns + link->retry_pause_ns;
 	}
 }
 
@@ -925,6 +1016,12 @@ stress_worker_start(struct stress_worker *worker, struct error *err)
 {
 	int rc;
 
+	for (uint32_t i = 0; i < worker->link_count; i++)
+		worker->host_count = worker->links[i]->host_number + 1U;
+	worker->host_links = xcalloc(worker->host_count + 1, sizeof(*worker->host_links));
+	for (uint32_t i = worker->link_count; i-- > 0;)
+		worker->host_links[worker->links[i]->host_number] = i;
+	worker->host_links[worker->host_count] = worker->link_count;
 	if (worker->epoll < 0)
 		return error_set_errno(err, EMFILE, "epoll");
 	rc = pthread_create(&worker->thread, NULL, stress_worker_main, worker);
@@ -957,6 +1054,7 @@ stress_worker_free(struct stress_worker *worker)
 	free(worker->makers);
 	free(worker->clients);
 	free(worker->links);
+	free(worker->host_links);
 	free(worker->timings);
 	free(worker->taken);
 	free(worker);

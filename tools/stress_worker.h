@@ -25,6 +25,7 @@ struct stress_worker;
 struct stress_link {
 	struct stress_connection connection;
 	const char *host; /* borrowed */
+	uint16_t host_number; /* of the session's hosts */
 	int port;
 	uint8_t version; /* of the session: prepared statements belong to it */
 	const char *keyspace; /* borrowed; to USE; NULL: none */
@@ -34,6 +35,7 @@ struct stress_link {
 	bool is_dirty; /* something gathered for the next write */
 	bool is_armed; /* epoll watches for room to write */
 	int64_t retry_at_ns; /* closed: when to try again */
+	int64_t retry_pause_ns; /* how long after the next failure: longer each time */
 	struct stress_worker *worker; /* borrowed; during a run */
 };
 
@@ -64,7 +66,7 @@ struct stress_run {
 
 struct stress_worker *
 stress_worker_new(struct stress_run *run, uint32_t index, uint32_t clients, uint32_t first_client);
-/* Give it a connection; before the start. */
+/* Give it a connection; before the start. Those of a host come one after the other. */
 void stress_worker_add_link(struct stress_worker *worker, struct stress_link *link);
 int stress_worker_start(struct stress_worker *worker, struct error *err);
 /* Wait for its clients to end; then the links are free again. */
