@@ -19,6 +19,7 @@ static const struct hints_settings hints_defaults = {
 };
 
 static void hints_fire(struct cluster_timer *timer);
+static void hints_tick_store(struct hints_store *store, void *context);
 
 int
 hints_open(const struct hints_options *options, struct hints **out, struct error *err)
@@ -67,6 +68,12 @@ hints_close(struct hints *hints)
 }
 
 void
+hints_set_host_id(struct hints *hints, const struct uuid *host_id)
+{
+	hints->options.host_id = *host_id;
+}
+
+void
 hints_start(struct hints *hints)
 {
 	if (!atomic_exchange(&hints->is_stopped, false))
@@ -77,7 +84,10 @@ hints_start(struct hints *hints)
 void
 hints_stop(struct hints *hints)
 {
-	atomic_store(&hints->is_stopped, true);
+	unsigned work = HINTS_WORK_FLUSH;
+
+	if (!atomic_exchange(&hints->is_stopped, true))
+		hints_each_store(hints, hints_tick_store, &work);
 }
 
 void

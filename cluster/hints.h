@@ -37,7 +37,7 @@ struct hints_settings {
 
 struct hints_options {
 	const char *directory; /* copied */
-	struct uuid host_id; /* ours */
+	struct uuid host_id; /* ours; or told by hints_set_host_id() */
 	uint32_t in_flight_max; /* SE-16: Cassandra has 128 for each core */
 
 	/* Borrowed; outlive the hints. */
@@ -62,9 +62,11 @@ struct hints_options {
  * Cassandra's defaults are set. Before the first message.
  */
 int hints_open(const struct hints_options *options, struct hints **out, struct error *err);
+/* Before the first message. */
+void hints_set_host_id(struct hints *hints, const struct uuid *host_id);
 /* Flush periodically, and deliver. */
 void hints_start(struct hints *hints);
-/* No new hint, no new page; hints_close() writes what there is. */
+/* No new hint, no new page; what is in memory is on its way to the disk, at hints_close() at the latest. */
 void hints_stop(struct hints *hints);
 /* With stages and timers quiet and messaging freed: writes what is in memory, and frees. NULL is accepted. */
 void hints_close(struct hints *hints);

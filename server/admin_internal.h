@@ -81,6 +81,14 @@ int admin_post_gossip(struct admin_call *call, struct error *err);
 int admin_post_join(struct admin_call *call, struct error *err);
 int admin_post_reload_seeds(struct admin_call *call, struct error *err);
 
+/* Hints (admin_hints.c). */
+int admin_get_hints(struct admin_call *call, struct error *err);
+int admin_post_handoff(struct admin_call *call, struct error *err);
+int admin_post_hint_delivery(struct admin_call *call, struct error *err);
+int admin_post_hint_throttle(struct admin_call *call, struct error *err);
+int admin_post_hint_window(struct admin_call *call, struct error *err);
+int admin_post_truncate_hints(struct admin_call *call, struct error *err);
+
 /* Repair (admin_repair.c). */
 int admin_get_repair(struct admin_call *call, struct error *err);
 int admin_post_repair(struct admin_call *call, struct error *err);

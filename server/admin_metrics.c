@@ -114,11 +114,40 @@ metrics_put_stages(struct buffer *out, struct node *node)
 /* ---- the ring --------------------------------------------------------------------------------------- */
 
 static void
+metrics_put_hints(struct buffer *out, struct hints *hints)
+{
+	struct hints_stats stats;
+
+	hints_stats(hints, &stats);
+	metrics_one(out, "cassandra_storage_totalhints", "counter", "Hints that this node has kept",
+	    (double)stats.total);
+	metrics_one(out, "cassandra_storage_totalhintsinprogress", "gauge",
+	    "Hints in memory beyond the room for them", (double)stats.in_progress);
+	metrics_one(out, "cassandra_hintsservice_hintssucceeded", "counter",
+	    "Hints that were delivered", (double)stats.succeeded);
+	metrics_one(out, "cassandra_hintsservice_hintsfailed", "counter",
+	    "Hints that the other node could not take", (double)stats.failed);
+	metrics_one(out, "cassandra_hintsservice_hintstimedout", "counter",
+	    "Hints that the other node did not answer to", (double)stats.timed_out);
+	metrics_one(out, "cassandra_hintedhandoffmanager_hints_not_stored", "counter",
+	    "Hints that were not kept: past the window, or no room", (double)stats.not_stored);
+	metrics_one(out, "helenus_hints_expired_total", "counter",
+	    "Hints that were too old to be delivered", (double)stats.expired);
+	metrics_one(out, "helenus_hints_corrupt_total", "counter", "Damage found in files of hints",
+	    (double)stats.corrupt);
+	metrics_one(out, "helenus_hints_applied_total", "counter",
+	    "Hints of others that were applied here", (double)stats.applied);
+	metrics_one(out, "helenus_hints_sessions", "gauge",
+	    "Nodes that hints are being delivered to", (double)stats.sessions);
+}
+
+static void
 metrics_put_ring(struct buffer *out, struct node *node)
 {
 	struct gossip *gossip = node->cluster->gossip;
 	struct gossip_stats stats;
 
+	metrics_put_hints(out, node->cluster->hints);
 	gossip_stats(gossip, &stats);
 	metrics_one(out, "cassandra_failuredetector_upendpointcount", "gauge",
 	    "Nodes that are alive, this one included", gossip_live_count(gossip) + 1);

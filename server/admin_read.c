@@ -683,6 +683,7 @@ const struct admin_route admin_reads[] = {
     {"endpoints", false, admin_get_endpoints},
     {"failuredetector", false, admin_get_failure_detector},
     {"gossip", false, admin_get_gossip},
+    {"hints", false, admin_get_hints},
     {"info", false, admin_get_info},
     {"key", false, admin_get_key},
     {"loggers", false, admin_get_loggers},

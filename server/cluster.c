@@ -265,6 +265,17 @@ cluster_on_alive(struct gossip_subscriber *subscriber, struct peer *peer)
 	    (struct cluster *)((char *)subscriber - offsetof(struct cluster, subscriber));
 
 	cluster_compare_schema(cluster, peer);
+	if (cluster->hints != NULL)
+		hints_peer_is_alive(cluster->hints, peer);
+}
+
+static void
+cluster_on_remove(struct gossip_subscriber *subscriber, struct peer *peer)
+{
+	struct cluster *cluster =
+	    (struct cluster *)((char *)subscriber - offsetof(struct cluster, subscriber));
+
+	cluster_drop_hints(cluster, peer);
 }
 
 /* The first other node: a lone one has nobody to choose from, and sleeps. */
@@ -354,6 +365,7 @@ cluster_new(struct node *node, struct cluster **out, struct error *err)
 	cluster->subscriber.on_change = cluster_on_change;
 	cluster->subscriber.on_alive = cluster_on_alive;
 	cluster->subscriber.on_dead = cluster_on_dead;
+	cluster->subscriber.on_remove = cluster_on_remove;
 	gossip_subscribe(cluster->gossip, &cluster->subscriber);
 	return 0;
 }
@@ -366,6 +378,8 @@ cluster_end(struct cluster *cluster)
 	if (cluster->messaging != NULL)
 		messaging_free(cluster->messaging);
 	cluster->messaging = NULL;
+	hints_close(cluster->hints);
+	cluster->hints = NULL;
 	repairs_free(cluster->repairs);
 	cluster->repairs = NULL;
 	streams_free(cluster->streams);
@@ -483,6 +497,7 @@ cluster_start(struct cluster *cluster, struct error *err)
 	struct node *node = cluster->node;
 	struct cluster_waiter waiter;
 
+	cluster_start_hints(cluster);
 	cluster_start_streams(cluster);
 	cluster_start_repairs(cluster);
 	if (cluster_make_service(cluster, err) != 0 ||
@@ -503,6 +518,8 @@ cluster_leave(struct cluster *cluster)
 {
 	struct cluster_waiter waiter;
 
+	if (cluster->hints != NULL)
+		hints_pause(cluster->hints, true);
 	if (cluster->service == NULL || !gossip_is_running(cluster->gossip))
 		return;
 	storage_service_abandon(cluster->service);
@@ -515,6 +532,8 @@ cluster_leave(struct cluster *cluster)
 void
 cluster_stop(struct cluster *cluster)
 {
+	if (cluster->hints != NULL)
+		hints_stop(cluster->hints);
 	if (cluster->node->internode != NULL)
 		internode_stop(cluster->node->internode);
 }

@@ -16,6 +16,7 @@
  * Parts are handed to whoever needs them as they are: node->cluster->messaging and so on.
  */
 #include <stdatomic.h>
+#include "cluster/hints.h"
 #include "cluster/paxos.h"
 #include "cluster/repair.h"
 #include "cluster/schema_log.h"
@@ -39,6 +40,7 @@ struct cluster {
 	struct paxos *paxos; /* from cluster_set_executor() on, and the next */
 	struct schema_log *schema_log;
 	struct storage_service *_Atomic service; /* NULL before cluster_start() */
+	struct hints *hints; /* from cluster_set_coordinator() on */
 	struct streams *streams; /* from cluster_start() on */
 	struct repairs *repairs; /* from cluster_start() on */
 	struct cluster_load *load; /* who gossips LOAD */
@@ -51,8 +53,9 @@ struct cluster {
 
 /* ERROR_CONFIG. */
 int cluster_new(struct node *node, struct cluster **out, struct error *err);
-/* Hand the coordinator its ring. Before cluster_start(). */
-void cluster_set_coordinator(struct cluster *cluster, struct coordinator *coordinator);
+/* Hand the coordinator its ring. Before cluster_start(). ERROR_IO: the directory of hints. */
+int cluster_set_coordinator(
+    struct cluster *cluster, struct coordinator *coordinator, struct error *err);
 /* Conditional statements and schema changes get their parts; before the data are read. */
 void cluster_set_executor(struct cluster *cluster, struct executor *executor);
 /* Waits. ERROR_CONFIG, ERROR_SERVER: the ring does not take this node, or nobody answers; ERROR_IO. */

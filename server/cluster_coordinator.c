@@ -65,10 +65,10 @@ cluster_truncate(void *context, const struct table_metadata *table, struct error
 	return executor_truncate(node->executor, table, err);
 }
 
-void
-cluster_set_coordinator(struct cluster *cluster, struct coordinator *coordinator)
+int
+cluster_set_coordinator(struct cluster *cluster, struct coordinator *coordinator, struct error *err)
 {
-	const struct coordinator_ring ring = {
+	struct coordinator_ring ring = {
 	    .cluster = cluster->env,
 	    .messaging = cluster->messaging,
 	    .peers = cluster->peers,
@@ -81,8 +81,12 @@ cluster_set_coordinator(struct cluster *cluster, struct coordinator *coordinator
 	    .truncate = cluster_truncate,
 	};
 
+	if (cluster_open_hints(cluster, err) != 0)
+		return -1;
+	ring.hints = hints_for_coordinator(cluster->hints);
 	coordinator_set_datacenter(coordinator, cluster_datacenter(cluster));
 	coordinator_set_ring(coordinator, &ring);
+	return 0;
 }
 
 void
@@ -98,6 +102,7 @@ cluster_set_executor(struct cluster *cluster, struct executor *executor)
 	    .schema = cluster_schema,
 	    .contention_timeout_ns = cluster_contention_timeout_ns,
 	    .write_timeout_ns = cluster_write_timeout_ns,
+	    .hints = hints_for_coordinator(cluster->hints),
 	};
 
 	cluster->paxos = paxos_new(&options);

@@ -34,6 +34,13 @@ cluster_stream(void *context, const struct service_movement *movement, struct se
 bool cluster_has_data(void *context);
 int cluster_may_leave(void *context, const struct topology *topology, struct error *err);
 uint32_t cluster_gainers(void *context, struct peer *gone, struct peer ***out);
+/* cluster_hints.c */
+int cluster_open_hints(struct cluster *cluster, struct error *err);
+void cluster_start_hints(struct cluster *cluster);
+/* It left the ring for good. */
+void cluster_drop_hints(struct cluster *cluster, struct peer *peer);
+/* Give all hints to another node, once more to a second one where the first does not take them; before this node leaves. */
+void cluster_transfer_hints(struct cluster *cluster, struct service_wait *wait);
 void cluster_start_repairs(struct cluster *cluster); /* cluster_repair.c */
 
 /* Gossip this node's LOAD each minute, and now. */

@@ -38,7 +38,9 @@ cluster_start_streams(struct cluster *cluster)
 
 struct cluster_movement {
 	struct cluster *cluster;
+	enum stream_operation operation;
 	struct stream_wait stream;
+	struct service_wait hints;
 	struct service_wait *wait;
 	struct task task;
 	bool has_failed;
@@ -58,6 +60,25 @@ cluster_movement_over(struct task *task, struct worker *worker)
 }
 
 static void
+cluster_movement_end(struct cluster_movement *movement)
+{
+	movement->task = (struct task){.run = cluster_movement_over};
+	/* A node that stops: nobody waits any more. */
+	if (!cluster_submit(movement->cluster->env, CLUSTER_STAGE_GOSSIP, &movement->task))
+		free(movement);
+}
+
+/* What others missed is not to be lost with us; but that alone keeps nobody in the ring. */
+static void
+cluster_movement_hinted(struct service_wait *wait, const struct error *err)
+{
+	if (err != NULL)
+		log_warn("hints could not be given to another node: %s", err->text);
+	cluster_movement_end(
+	    (struct cluster_movement *)((char *)wait - offsetof(struct cluster_movement, hints)));
+}
+
+static void
 cluster_movement_done(struct stream_wait *wait, const struct error *err)
 {
 	struct cluster_movement *movement =
@@ -66,10 +87,13 @@ cluster_movement_done(struct stream_wait *wait, const struct error *err)
 	movement->has_failed = err != NULL;
 	if (err != NULL)
 		movement->err = *err;
-	movement->task = (struct task){.run = cluster_movement_over};
-	/* A node that stops: nobody waits any more. */
-	if (!cluster_submit(movement->cluster->env, CLUSTER_STAGE_GOSSIP, &movement->task))
-		free(movement);
+	if (err == NULL && movement->operation == STREAM_UNBOOTSTRAP &&
+	    movement->cluster->node->config->transfer_hints_on_decommission) {
+		movement->hints.on_done = cluster_movement_hinted;
+		cluster_transfer_hints(movement->cluster, &movement->hints);
+		return;
+	}
+	cluster_movement_end(movement);
 }
 
 static int
@@ -116,6 +140,7 @@ cluster_stream(void *context, const struct service_movement *wanted, struct serv
 
 	movement->cluster = cluster;
 	movement->wait = wait;
+	movement->operation = wanted->operation;
 	movement->stream.on_done = cluster_movement_done;
 	after = topology_acquire(holder);
 	if (cluster_movement_plan(cluster, wanted, before, after, job, &err) != 0) {

@@ -31,7 +31,6 @@
 	X(auth_cache_warming_enabled) \
 	X(auth_read_consistency_level) \
 	X(auth_write_consistency_level) \
-	X(auto_hints_cleanup_enabled) \
 	X(auto_optimise_full_repair_streams) \
 	X(auto_optimise_inc_repair_streams) \
 	X(auto_optimise_preview_repair_streams) \
@@ -116,12 +115,7 @@
 	X(gc_log_threshold) \
 	X(gc_warn_threshold) \
 	X(group_by_enabled) \
-	X(hint_window_persistent_enabled) \
-	X(hinted_handoff_disabled_datacenters) \
-	X(hinted_handoff_enabled) \
-	X(hinted_handoff_throttle) \
 	X(hints_compression__class_name) \
-	X(hints_flush_period) \
 	X(ideal_consistency_level) \
 	X(in_select_cartesian_product_fail_threshold) \
 	X(in_select_cartesian_product_warn_threshold) \
@@ -143,9 +137,6 @@
 	X(materialized_views_per_table_fail_threshold) \
 	X(materialized_views_per_table_warn_threshold) \
 	X(max_concurrent_automatic_sstable_upgrades) \
-	X(max_hint_window) \
-	X(max_hints_file_size) \
-	X(max_hints_size_per_host) \
 	X(max_streaming_retries) \
 	X(max_top_size_partition_count) \
 	X(max_top_tombstone_partition_count) \
@@ -246,7 +237,6 @@
 	X(top_partitions_enabled) \
 	X(trace_type_query_ttl) \
 	X(trace_type_repair_ttl) \
-	X(transfer_hints_on_decommission) \
 	X(transient_replication_enabled) \
 	X(transparent_data_encryption_options__chunk_length_kb) \
 	X(transparent_data_encryption_options__cipher) \

@@ -193,7 +193,8 @@ node_start_parts(struct node *node, struct error *err)
 	if (store_open(&options, node->env, &executor, &node->store, err) != 0)
 		return -1;
 	node->coordinator = coordinator_new(node->store, node->env);
-	cluster_set_coordinator(node->cluster, node->coordinator);
+	if (cluster_set_coordinator(node->cluster, node->coordinator, err) != 0)
+		return -1;
 	node->executor = executor_new(node);
 	cluster_set_executor(node->cluster, node->executor);
 	node->network = network_new(node);

@@ -368,7 +368,8 @@ system_local_load_truncated(struct executor *executor, struct error *err)
 			if (store != NULL)
 				store_set_truncated(store,
 				    (struct commitlog_position){(int64_t)load_u64(record.data),
-					(int32_t)load_u32(record.data + 8)});
+					(int32_t)load_u32(record.data + 8)},
+				    record.size >= 20 ? (int64_t)load_u64(record.data + 12) : 0);
 		}
 	}
 	internal_rows_fini(&rows);

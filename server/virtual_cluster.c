@@ -150,3 +150,58 @@ virtual_fill_internode_outbound(struct executor *executor, struct virtual_rows *
 	internode_each_outbound(context.cluster->node->internode, virtual_add_outbound, &context);
 	virtual_end_outbound(&context);
 }
+
+/* ---- hints ------------------------------------------------------------------------------------------- */
+
+struct virtual_hints {
+	struct cluster *cluster;
+	struct virtual_rows *rows;
+};
+
+static void
+virtual_set_timestamp(struct virtual_rows *rows, const char *column, int64_t ms)
+{
+	uint8_t bytes[8];
+
+	store_u64(bytes, (uint64_t)ms);
+	virtual_set(rows, column, slice_of(bytes, sizeof(bytes)));
+}
+
+static void
+virtual_add_pending_hints(void *context, const struct hints_pending *pending)
+{
+	struct virtual_hints *hints = context;
+	struct virtual_rows *rows = hints->rows;
+	const struct topology *topology = topology_acquire(hints->cluster->topology);
+	const struct member *member = topology_find_host(topology, &pending->host_id);
+
+	virtual_row_begin(rows);
+	virtual_set(
+	    rows, "host_id", slice_of(pending->host_id.bytes, sizeof(pending->host_id.bytes)));
+	if (member != NULL) {
+		const struct peer *peer = member->peer;
+
+		virtual_set(rows, "address", slice_of(peer->endpoint.address, peer->endpoint.size));
+		virtual_set_int(rows, "port", peer->endpoint.port);
+		virtual_set_text(rows, "dc", member->datacenter);
+		virtual_set_text(rows, "rack", member->rack);
+		virtual_set_text(rows, "status", atomic_load(&peer->is_alive) ? "UP" : "DOWN");
+	} else {
+		virtual_set_text(rows, "dc", "Unknown");
+		virtual_set_text(rows, "rack", "Unknown");
+		virtual_set_text(rows, "status", "Unknown");
+	}
+	virtual_set_int(rows, "files", (int32_t)pending->files);
+	virtual_set_timestamp(rows, "newest", pending->newest_ms);
+	virtual_set_timestamp(rows, "oldest", pending->oldest_ms);
+	virtual_row_end(rows);
+	topology_release(hints->cluster->topology, topology);
+}
+
+void
+virtual_fill_pending_hints(struct executor *executor, struct virtual_rows *rows)
+{
+	struct virtual_hints hints = {executor->node->cluster, rows};
+
+	hints_each_pending(hints.cluster->hints, virtual_add_pending_hints, &hints);
+}

@@ -474,6 +474,7 @@ static const struct {
     {"system_views", "local_scan_latency", virtual_fill_scan_latency},
     {"system_views", "local_write_latency", virtual_fill_write_latency},
     {"system_views", "max_partition_size", virtual_fill_max_partition},
+    {"system_views", "pending_hints", virtual_fill_pending_hints},
     {"system_views", "rows_per_read", virtual_fill_rows_per_read},
     {"system_views", "settings", virtual_fill_settings},
     {"system_views", "sstable_tasks", virtual_fill_sstable_tasks},

@@ -537,13 +537,22 @@ store_truncate(struct store *store, struct table_store *table, store_truncated_f
 	if (record(context, table, upto, err) != 0)
 		return -1;
 	table->truncated_at = upto;
+	atomic_store(&table->truncated_ms, env_wall_us(store->env) / 1000);
 	return table_store_discard_sstables(table, err);
 }
 
 void
-store_set_truncated(struct table_store *table, struct commitlog_position position)
+store_set_truncated(
+    struct table_store *table, struct commitlog_position position, int64_t truncated_ms)
 {
 	table->truncated_at = position;
+	atomic_store(&table->truncated_ms, truncated_ms);
+}
+
+int64_t
+table_store_truncated_ms(const struct table_store *table)
+{
+	return atomic_load(&table->truncated_ms);
 }
 
 int

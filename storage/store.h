@@ -239,7 +239,10 @@ typedef int (*store_truncated_fn)(void *context, struct table_store *table,
     struct commitlog_position position, struct error *err);
 int store_truncate(struct store *store, struct table_store *table, store_truncated_fn record,
     void *context, struct error *err);
-void store_set_truncated(struct table_store *table, struct commitlog_position position);
+void store_set_truncated(
+    struct table_store *table, struct commitlog_position position, int64_t truncated_ms);
+/* When it was truncated the last time: ms of the wall clock; 0: never. Any thread. */
+int64_t table_store_truncated_ms(const struct table_store *table);
 /* Hard-link the table's SSTables into <table directory>/snapshots/<tag>. */
 struct store_snapshot_options {
 	const char *tag;

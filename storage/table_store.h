@@ -92,6 +92,7 @@ struct table_store {
 	_Atomic uint64_t last_switch_ns; /* read by the timer without the lock */
 	struct commitlog_position current_since; /* no older memtable holds a record behind this */
 	struct commitlog_position truncated_at; /* replay skips what is at or before it */
+	_Atomic int64_t truncated_ms; /* wall clock; 0: never */
 
 	/* Compaction: SSTables that a running task works on; guarded by view_lock. */
 	struct sstable **compacting;

@@ -8,23 +8,20 @@
 static const struct nodetool_command *const nodetool_lists[] = {nodetool_cluster_commands,
     nodetool_info_commands, nodetool_repair_commands, nodetool_stats_commands,
     nodetool_table_commands, nodetool_operation_commands, nodetool_topology_commands,
-    nodetool_compact_commands};
+    nodetool_compact_commands, nodetool_hints_commands};
 enum { NODETOOL_LISTS = sizeof(nodetool_lists) / sizeof(nodetool_lists[0]) };
 
 /* Commands of Cassandra that have nothing to act on here yet: named, so that a script's message is clear. */
 static const char *const nodetool_absent[] = {"abortbootstrap", "checktokenmetadata",
-    "disableauditlog", "disablefullquerylog", "disablehandoff", "disablehintsfordc",
-    "disableoldprotocolversions", "enableauditlog", "enablefullquerylog", "enablehandoff",
-    "enablehintsfordc", "enableoldprotocolversions", "forcecompact", "garbagecollect",
+    "disableauditlog", "disablefullquerylog", "disableoldprotocolversions", "enableauditlog",
+    "enablefullquerylog", "enableoldprotocolversions", "forcecompact", "garbagecollect",
     "getauditlog", "getauthcacheconfig", "getfullquerylog", "import", "invalidatecredentialscache",
     "invalidatejmxpermissionscache", "invalidatenetworkpermissionscache",
-    "invalidatepermissionscache", "invalidaterolescache", "listpendinghints", "pausehandoff",
-    "rangekeysample", "rebuild_index", "recompress_sstables", "reloadlocalschema", "reloadtriggers",
-    "relocatesstables", "repair_admin", "replaybatchlog", "resetfullquerylog", "resetlocalschema",
-    "resumehandoff", "setauthcacheconfig", "setbatchlogreplaythrottle", "setcolumnindexsize",
-    "setcompactionthreshold", "setconcurrentviewbuilders", "setdefaultrf",
-    "sethintedhandoffthrottlekb", "setmaxhintwindow", "setsnapshotthrottle", "truncatehints",
-    "viewbuildstatus", NULL};
+    "invalidatepermissionscache", "invalidaterolescache", "rangekeysample", "rebuild_index",
+    "recompress_sstables", "reloadlocalschema", "reloadtriggers", "relocatesstables",
+    "repair_admin", "replaybatchlog", "resetfullquerylog", "resetlocalschema", "setauthcacheconfig",
+    "setbatchlogreplaythrottle", "setcolumnindexsize", "setcompactionthreshold",
+    "setconcurrentviewbuilders", "setdefaultrf", "setsnapshotthrottle", "viewbuildstatus", NULL};
 
 static const char nodetool_globals[] =
     "[(-h <host> | --host <host>)] [(-p <port> | --port <port>)]\n"

@@ -117,22 +117,6 @@ info_status_backup(struct nodetool *tool)
 }
 
 static int
-info_status_handoff(struct nodetool *tool)
-{
-	printf("Hinted handoff is %s\n",
-	    strcmp(info_setting(tool, "hinted_handoff_enabled"), "true") == 0 ? "running"
-									      : "not running");
-	return 0;
-}
-
-static int
-info_max_hint_window(struct nodetool *tool)
-{
-	printf("Current max hint window: %s ms\n", info_setting(tool, "max_hint_window_in_ms"));
-	return 0;
-}
-
-static int
 info_default_rf(struct nodetool *tool)
 {
 	printf("%s\n", info_setting(tool, "default_keyspace_rf"));
@@ -207,8 +191,6 @@ const struct nodetool_command nodetool_info_commands[] = {
 	info_concurrent_view_builders, NULL},
     {"getdefaultrf", "Replication factor of keyspaces that name none", "", 0, 0, NULL,
 	info_default_rf, NULL},
-    {"getmaxhintwindow", "How long hints are kept for a node that is down", "", 0, 0, NULL,
-	info_max_hint_window, NULL},
     {"getsnapshotthrottle", "Limit of links a second while a snapshot is made", "", 0, 0, NULL,
 	info_snapshot_throttle, NULL},
     {"info", "The node: load, uptime, memory, caches", "", 0, 0, info_tokens_options, info_info,
@@ -216,8 +198,6 @@ const struct nodetool_command nodetool_info_commands[] = {
     {"sjk", "Java tools: there is no Java", "", 0, NODETOOL_WORDS_MAX - 1, NULL, info_sjk, NULL},
     {"statusbackup", "Are incremental backups on", "", 0, 0, NULL, info_status_backup, NULL},
     {"statusbinary", "Are CQL clients served", "", 0, 0, NULL, info_status_binary, NULL},
-    {"statushandoff", "Are hints stored for nodes that are down", "", 0, 0, NULL,
-	info_status_handoff, NULL},
     {"version", "The Cassandra version that the node behaves like", "", 0, 0, info_version_options,
 	info_version, NULL},
     {NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},

@@ -106,7 +106,7 @@ sim_open(struct sim *sim, struct error *err)
 	if (store_set_schema(sim->store, sim->schema, err) != 0)
 		return -1;
 	store_set_host_id(sim->store, &sim->table->id);
-	store_set_truncated(store_table(sim->store, sim->table), sim->truncated_at);
+	store_set_truncated(store_table(sim->store, sim->table), sim->truncated_at, 1);
 	return store_replay(sim->store, err);
 }
 

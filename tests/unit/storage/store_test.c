@@ -167,7 +167,7 @@ START_TEST(test_truncated_rows_do_not_come_back_by_replay)
 	ck_assert_int_eq(
 	    store_open(&fixture.options, fixture.env, &executor, &fixture.store, &err), 0);
 	ck_assert_int_eq(store_set_schema(fixture.store, fixture.schema, &err), 0);
-	store_set_truncated(store_table(fixture.store, fixture.table), position);
+	store_set_truncated(store_table(fixture.store, fixture.table), position, 1);
 	ck_assert_int_eq(store_replay(fixture.store, &err), 0);
 	ck_assert_uint_eq(store_fixture_count(&fixture), 1);
 	store_fixture_fini(&fixture);
