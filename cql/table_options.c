@@ -759,6 +759,27 @@ option_put_map(struct arena *arena, const struct option_map *map)
 	return packed;
 }
 
+/*
+ * Options that system_schema.tables of our release_version has no column for (OPTION_QUIET) stand among the extensions
+ * by their names, so that they are there after a restart and on other nodes.
+ */
+static struct slice
+option_put_extensions(struct arena *arena, const struct table_options *options)
+{
+	static const uint8_t truth[2] = {0, 1};
+	struct option_map all = option_map_copy(arena, &options->extensions);
+
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		const struct option_info *info = &option_list[i];
+
+		if ((info->flags & OPTION_QUIET) != 0 && !option_is_default(options, info))
+			option_map_put(&all, slice_of_string(info->name),
+			    slice_of(&truth[*(const bool *)option_const_field(options, info)], 1),
+			    arena);
+	}
+	return option_put_map(arena, &all);
+}
+
 static struct slice
 option_put_caching(struct arena *arena, const struct table_options *options)
 {
@@ -808,7 +829,7 @@ option_to_cell(
 	case OPTION_COMPRESSION:
 		return option_put_map(arena, &options->compression);
 	case OPTION_EXTENSIONS:
-		return option_put_map(arena, &options->extensions);
+		return option_put_extensions(arena, options);
 	}
 	return slice_null;
 }
@@ -875,6 +896,28 @@ option_map_from_cell(const struct option_info *info, struct slice value, struct 
 	return iterator.is_failed ? option_cell_corrupt(info, err) : 0;
 }
 
+static int
+option_extensions_from_cell(struct table_options *options, const struct option_info *info,
+    struct slice value, struct arena *arena, struct error *err)
+{
+	if (option_map_from_cell(info, value, &options->extensions, arena, err) != 0)
+		return -1;
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		const struct option_info *quiet = &option_list[i];
+		const struct slice *kept = (quiet->flags & OPTION_QUIET) == 0
+		    ? NULL
+		    : option_map_get(&options->extensions, quiet->name);
+
+		if (kept == NULL)
+			continue;
+		if (kept->size != 1)
+			return option_cell_corrupt(quiet, err);
+		*(bool *)option_field(options, quiet) = kept->data[0] != 0;
+		option_map_remove(&options->extensions, quiet->name);
+	}
+	return 0;
+}
+
 int
 table_options_from_cell(struct table_options *options, struct slice column, struct slice value,
     struct arena *arena, struct error *err)
@@ -911,7 +954,7 @@ table_options_from_cell(struct table_options *options, struct slice column, stru
 	case OPTION_READ_REPAIR:
 		return option_set_text(options, info, value, arena, err);
 	case OPTION_EXTENSIONS:
-		return option_map_from_cell(info, value, &options->extensions, arena, err);
+		return option_extensions_from_cell(options, info, value, arena, err);
 	default:
 		if (option_map_from_cell(info, value, &map, arena, err) != 0)
 			return -1;

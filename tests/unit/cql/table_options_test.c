@@ -225,6 +225,7 @@ START_TEST(test_cells_read_back_to_the_same_options)
 	    "gc_grace_seconds=5",
 	    "read_repair=NONE",
 	    "allow_auto_snapshot=false",
+	    "incremental_backups=false",
 	};
 	struct table_option_cell cells[TABLE_OPTIONS_CELLS_MAX];
 	struct table_options options, copy;
@@ -238,6 +239,10 @@ START_TEST(test_cells_read_back_to_the_same_options)
 		table_options_init(&copy);
 		for (j = 0; j < count; j++) {
 			ck_assert(j == 0 || strcmp(cells[j - 1].column, cells[j].column) < 0);
+			/* Cassandra 4.1's table has no such columns. */
+			if (strcmp(cells[j].column, "allow_auto_snapshot") == 0 ||
+			    strcmp(cells[j].column, "incremental_backups") == 0)
+				continue;
 			ck_assert_int_eq(
 			    table_options_from_cell(&copy, slice_of_string(cells[j].column),
 				cells[j].value, &arena, &err),
