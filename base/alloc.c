@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { ALLOC_SMALL = 4096 };
+
 /* No allocation and no log on the way out: the log itself allocates. */
 static void __attribute__((noreturn)) alloc_die(void)
 {
@@ -28,9 +30,22 @@ xmalloc(size_t size)
 }
 
 void *
+zalloc(size_t size)
+{
+	void *memory = malloc(size);
+
+	return memory == NULL ? NULL : memset(memory, 0, size);
+}
+
+void *
 xzalloc(size_t size)
 {
-	return xcalloc(1, size);
+	/* Large pieces may come zeroed from the system. */
+	void *memory = size < ALLOC_SMALL ? zalloc(size != 0 ? size : 1) : calloc(1, size);
+
+	if (memory == NULL)
+		alloc_die();
+	return memory;
 }
 
 void *

@@ -9,6 +9,11 @@
  */
 #include <stddef.h>
 
+/*
+ * malloc() and zeroes; NULL without memory. For small things that come and go with each request: glibc's calloc() passes by
+ * the thread's own cache of freed pieces, which free() fills.
+ */
+void *zalloc(size_t size);
 void *xmalloc(size_t size);
 void *xzalloc(size_t size);
 void *xcalloc(size_t count, size_t size);

@@ -3,7 +3,10 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <linux/futex.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #ifdef HELENUS_DEBUG_LOCKS
 
@@ -50,28 +53,6 @@ lock_note_drop(struct lock *lock)
 	lock_held_count--;
 	lock->is_held = false;
 }
-
-#else
-
-static void
-lock_note_take(struct lock *lock)
-{
-	(void)lock;
-}
-
-static void
-lock_check_rank(const struct lock *lock)
-{
-	(void)lock;
-}
-
-static void
-lock_note_drop(struct lock *lock)
-{
-	(void)lock;
-}
-
-#endif
 
 void
 lock_init(struct lock *lock, const char *name, int rank)
@@ -130,9 +111,39 @@ lock_drop(struct lock *lock)
 void
 lock_assert_held(const struct lock *lock)
 {
-#ifdef HELENUS_DEBUG_LOCKS
 	assert(lock->is_held && pthread_equal(lock->owner, pthread_self()));
-#else
-	(void)lock;
-#endif
 }
+
+#else
+
+void
+lock_init(struct lock *lock, const char *name, int rank)
+{
+	(void)name;
+	(void)rank;
+	atomic_init(&lock->word, 0);
+}
+
+void
+lock_fini(struct lock *lock)
+{
+	/* Somebody still holds it? */
+	assert(atomic_load_explicit(&lock->word, memory_order_relaxed) == 0);
+	(void)lock;
+}
+
+void
+lock_take_slow(struct lock *lock)
+{
+	/* Who takes it here does not know whether others sleep: it says so, at worst one wake too many. */
+	while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0)
+		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+}
+
+void
+lock_drop_slow(struct lock *lock)
+{
+	syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+#endif

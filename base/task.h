@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/arena.h"
 #include "base/bytes.h"
 
 struct stage; /* server/stage.h */
@@ -28,7 +29,11 @@ struct worker {
 	void *links; /* ... and the queues to other nodes that got messages */
 	pthread_t thread; /* whose worker this is */
 	struct buffer scratch; /* for what is encoded and handed on within one call */
+	/* Memory of the last request that ended on this thread, for the next one to take over (worker_take_arena). */
+	struct arena arena;
 };
+
+void worker_fini(struct worker *worker);
 
 /* Is this the worker of the calling thread? Completions may come on another one (a commit log's
  * sync, a flush, later another node's answer); they must leave the batch and scratch alone. */
@@ -36,6 +41,29 @@ static inline bool
 worker_is_current(const struct worker *worker)
 {
 	return worker != NULL && pthread_equal(worker->thread, pthread_self());
+}
+
+/* The memory of a request that this thread begins; block_size as for arena_init(). worker may be NULL or another's. */
+static inline void
+worker_take_arena(struct worker *worker, struct arena *out, size_t block_size)
+{
+	arena_init(out, block_size);
+	if (!worker_is_current(worker) || worker->arena.block_size != block_size)
+		return;
+	*out = worker->arena;
+	worker->arena.block_size = 0;
+}
+
+/* ... and of one that ends. In place of arena_fini(). */
+static inline void
+worker_give_arena(struct worker *worker, struct arena *arena)
+{
+	if (!worker_is_current(worker) || worker->arena.block_size != 0) {
+		arena_fini(arena);
+		return;
+	}
+	arena_reset(arena);
+	worker->arena = *arena;
 }
 
 struct task {

@@ -17,6 +17,8 @@ enum { VERB_ARENA_BLOCK = 4096 };
 struct verb_request {
 	struct coordinator *coordinator;
 	struct message *message; /* one reference */
+	struct worker *
+	    worker; /* borrowed; whose thread it began on: the answer may be made on the commit log's */
 	struct schema *schema; /* one reference: tables are borrowed from it */
 	struct arena arena;
 	struct mutation mutation;
@@ -34,7 +36,7 @@ verb_fail(struct coordinator *coordinator, const struct message *message,
 }
 
 static struct verb_request *
-verb_request_new(struct coordinator *coordinator, struct message *message)
+verb_request_new(struct coordinator *coordinator, struct message *message, struct worker *worker)
 {
 	struct verb_request *request = malloc(sizeof(*request));
 
@@ -45,14 +47,15 @@ verb_request_new(struct coordinator *coordinator, struct message *message)
 	message_ref(message);
 	request->schema = coordinator->ring.schema(coordinator->ring.context);
 	request->has_unknown_table = false;
-	arena_init(&request->arena, VERB_ARENA_BLOCK);
+	request->worker = worker;
+	worker_take_arena(worker, &request->arena, VERB_ARENA_BLOCK);
 	return request;
 }
 
 static void
 verb_request_free(struct verb_request *request)
 {
-	arena_fini(&request->arena);
+	worker_give_arena(request->worker, &request->arena);
 	schema_unref(request->schema);
 	message_unref(request->message);
 	free(request);
@@ -130,10 +133,9 @@ verb_mutation_done(struct store_write *write, const struct error *err)
 	struct messaging *messaging = request->coordinator->ring.messaging;
 
 	if (err == NULL)
-		messaging_respond_payload(messaging, request->message, NULL, request->write.worker);
+		messaging_respond_payload(messaging, request->message, NULL, request->worker);
 	else
-		verb_fail(
-		    request->coordinator, request->message, FAILURE_UNKNOWN, request->write.worker);
+		verb_fail(request->coordinator, request->message, FAILURE_UNKNOWN, request->worker);
 	verb_request_free(request);
 }
 
@@ -147,7 +149,7 @@ verb_handle_mutation(void *context, struct message *message, struct worker *work
 
 	if (message->forward_count > 0 && message->payload != NULL)
 		verb_forward(coordinator, message, worker);
-	request = verb_request_new(coordinator, message);
+	request = verb_request_new(coordinator, message, worker);
 	if (request == NULL) {
 		verb_fail(coordinator, message, FAILURE_UNKNOWN, worker);
 		return;
@@ -158,8 +160,6 @@ verb_handle_mutation(void *context, struct message *message, struct worker *work
 		return;
 	}
 	keyspace = schema_keyspace(request->schema, request->mutation.updates[0].table->keyspace);
-	/* The answer may be made on the commit log's thread, which must leave the worker alone. */
-	request->write.worker = NULL;
 	request->store_write = (struct store_write){.mutation = &request->mutation,
 	    .is_durable = keyspace == NULL || keyspace->durable_writes,
 	    .on_done = verb_mutation_done,
@@ -217,7 +217,7 @@ static void
 verb_handle_read(void *context, struct message *message, struct worker *worker)
 {
 	struct coordinator *coordinator = context;
-	struct verb_request *request = verb_request_new(coordinator, message);
+	struct verb_request *request = verb_request_new(coordinator, message, worker);
 	struct buffer local, *out = worker_is_current(worker) ? &worker->scratch : &local;
 	struct error err;
 
@@ -261,7 +261,7 @@ static void
 verb_handle_counter(void *context, struct message *message, struct worker *worker)
 {
 	struct coordinator *coordinator = context;
-	struct verb_request *request = verb_request_new(coordinator, message);
+	struct verb_request *request = verb_request_new(coordinator, message, worker);
 	struct slice payload = message_payload_slice(message);
 	enum failure_reason reason = FAILURE_UNKNOWN;
 	uint16_t level;

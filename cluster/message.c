@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/message.h"
+#include "base/alloc.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -145,7 +146,7 @@ message_payload_unref(struct message_payload *payload)
 struct message *
 message_new(uint8_t verb, struct message_payload *payload)
 {
-	struct message *message = calloc(1, sizeof(*message));
+	struct message *message = zalloc(sizeof(*message));
 
 	if (message == NULL) {
 		message_payload_unref(payload);
@@ -162,7 +163,7 @@ int
 message_forwards_alloc(struct message *message, uint16_t count)
 {
 	assert(message->forwards == NULL);
-	message->forwards = calloc(count, sizeof(*message->forwards));
+	message->forwards = zalloc(count * sizeof(*message->forwards));
 	if (message->forwards == NULL)
 		return -1;
 	message->forward_count = count;

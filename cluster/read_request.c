@@ -21,7 +21,7 @@ struct read_request *
 read_request_new(struct coordinator *coordinator, struct coordinator_read *read,
     enum coordinator_timeout timeout)
 {
-	struct read_request *request = calloc(1, sizeof(*request));
+	struct read_request *request = zalloc(sizeof(*request));
 
 	if (request == NULL)
 		return NULL;
@@ -73,9 +73,8 @@ read_request_unref(struct read_request *request)
 int
 read_request_make_parts(struct read_request *request, uint32_t count, uint32_t replicas)
 {
-	struct read_block *block = calloc(1,
-	    sizeof(*block) + count * sizeof(*block->parts) +
-		replicas * sizeof(struct read_replica));
+	struct read_block *block = zalloc(sizeof(*block) + count * sizeof(*block->parts) +
+	    replicas * sizeof(struct read_replica));
 	struct read_replica *replica;
 
 	if (block == NULL)
@@ -97,24 +96,47 @@ read_request_make_parts(struct read_request *request, uint32_t count, uint32_t r
 static int
 read_part_encode(struct read_part *part, bool needs_digest, struct error *err)
 {
-	struct buffer encoded;
+	struct worker *worker = part->request->read->worker;
+	struct buffer local, *out = worker_is_current(worker) ? &worker->scratch : &local;
+	/* Our own data costs no message: the others send digests. */
+	bool is_digest = needs_digest && part->replicas[0].peer->is_local;
+	struct message_payload **payload = is_digest ? &part->digest_payload : &part->data_payload;
 	int rc;
 
-	buffer_init(&encoded);
-	buffer_put_u8(&encoded, READ_KIND_DATA);
-	read_command_encode(part->command, &encoded);
-	rc = buffer_check(&encoded, err);
+	part->needs_digest = needs_digest;
+	buffer_init(&local);
+	buffer_clear(out);
+	buffer_put_u8(out, is_digest ? READ_KIND_DIGEST : READ_KIND_DATA);
+	read_command_encode(part->command, out);
+	rc = buffer_check(out, err);
 	if (rc == 0) {
-		part->data_payload = message_payload_new(buffer_slice(&encoded));
-		if (needs_digest) {
-			encoded.data[0] = READ_KIND_DIGEST;
-			part->digest_payload = message_payload_new(buffer_slice(&encoded));
-		}
-		if (part->data_payload == NULL || (needs_digest && part->digest_payload == NULL))
+		*payload = message_payload_new(buffer_slice(out));
+		if (*payload == NULL)
 			rc = error_set(err, ERROR_NO_MEMORY, "no memory for a read");
 	}
-	buffer_fini(&encoded);
+	buffer_fini(&local);
 	return rc;
+}
+
+/* A reference to what is sent to ask for data, or for a digest. NULL: no memory. */
+static struct message_payload *
+read_part_payload(struct read_part *part, bool is_digest)
+{
+	struct message_payload **payload, *other, *out;
+
+	lock_take(&part->request->lock);
+	payload = is_digest ? &part->digest_payload : &part->data_payload;
+	other = is_digest ? part->data_payload : part->digest_payload;
+	if (*payload == NULL) {
+		*payload = message_payload_new(slice_of(other->data, other->size));
+		if (*payload != NULL)
+			(*payload)->data[0] = is_digest ? READ_KIND_DIGEST : READ_KIND_DATA;
+	}
+	out = *payload;
+	if (out != NULL)
+		message_payload_ref(out);
+	lock_drop(&part->request->lock);
+	return out;
 }
 
 int
@@ -353,7 +375,7 @@ read_call_run_here(
 	struct read_request *request = part->request;
 	struct coordinator *coordinator = request->coordinator;
 	struct read_response_options options = {.wants_data = true,
-	    .wants_digest = call->kind == READ_CALL_DATA && part->digest_payload != NULL,
+	    .wants_digest = call->kind == READ_CALL_DATA && part->needs_digest,
 	    .tombstone_failure_threshold =
 		coordinator->ring.tombstone_failure_threshold(coordinator->ring.context),
 	    .check = read_check_deadline,
@@ -384,11 +406,9 @@ static void
 read_call_ask(struct read_call *call, struct worker *worker)
 {
 	struct read_part *part = call->part;
-	struct message_payload *payload =
-	    call->kind == READ_CALL_DIGEST ? part->digest_payload : part->data_payload;
 
-	message_payload_ref(payload);
-	read_call_send(call, part->is_range ? VERB_RANGE_REQ : VERB_READ_REQ, payload, worker);
+	read_call_send(call, part->is_range ? VERB_RANGE_REQ : VERB_READ_REQ,
+	    read_part_payload(part, call->kind == READ_CALL_DIGEST), worker);
 }
 
 static void

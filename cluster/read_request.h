@@ -60,7 +60,9 @@ struct read_part {
 	struct read_request *request;
 	const struct read_command *command; /* in the caller's memory, as long as request->read */
 	struct read_command own; /* a sub-range's */
-	struct message_payload *data_payload, *digest_payload; /* owned */
+	/* Owned; guarded by the lock. One of both is there from the start, the other when it is asked for. */
+	struct message_payload *data_payload, *digest_payload;
+	bool needs_digest; /* of the data: there may be others to compare with */
 	int32_t block_for;
 	uint32_t replica_count;
 	struct read_replica *replicas; /* the nearest first */

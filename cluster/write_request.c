@@ -75,9 +75,8 @@ struct write_request {
 	    local_left; /* of this node's parts: those that still look at the caller's memory */
 	struct write_part *failed; /* the first that cannot be met */
 	bool is_started; /* all is sent */
-	bool
-	    is_refused; /* this node's own part failed for a reason that the client is told as it is */
-	struct error refusal;
+	/* This node's own part failed for a reason that the client is told as it is. Owned; seldom, and large. */
+	struct error *refusal;
 };
 
 static void
@@ -88,6 +87,7 @@ write_request_unref(struct write_request *request)
 	for (uint32_t i = 0; i < request->part_count; i++)
 		message_payload_unref(request->parts[i].payload);
 	lock_fini(&request->lock);
+	free(request->refusal);
 	free(request);
 }
 
@@ -101,8 +101,8 @@ write_request_error_locked(struct write_request *request, struct error *err)
 	enum error_code code = ERROR_WRITE_TIMEOUT;
 	int32_t acks = part->acks;
 
-	if (request->is_refused) {
-		*err = request->refusal;
+	if (request->refusal != NULL) {
+		*err = *request->refusal;
 		return;
 	}
 	err->failures = 0;
@@ -254,11 +254,11 @@ write_local_done(struct store_write *local, const struct error *failure)
 		write_part_ack_locked(part, part->local_target);
 	} else {
 		/* What any replica would say, or what is no replica's failure. */
-		if (!request->is_refused &&
+		if (request->refusal == NULL &&
 		    (failure->code == ERROR_INVALID || failure->code == ERROR_OVERLOADED ||
 			failure->code == ERROR_CDC_WRITE_FAILURE)) {
-			request->is_refused = true;
-			request->refusal = *failure;
+			request->refusal = xmalloc(sizeof(*request->refusal));
+			*request->refusal = *failure;
 		}
 		write_part_fail_locked(part, part->local_target, FAILURE_UNKNOWN);
 	}
@@ -288,7 +288,8 @@ write_part_send_remote(struct write_part *part, const char *datacenter, struct w
 
 	for (uint32_t i = 0; i < part->target_count; i++)
 		count += part->targets[i].remote_datacenter == datacenter;
-	chosen = (uint32_t)(env_random_u64(coordinator->env) % count);
+	/* One after the other: as fair as dice, and no system call. */
+	chosen = (uint32_t)(messaging_next_id(messaging) / count % count);
 	message_payload_ref(part->payload);
 	message = message_new(VERB_MUTATION_REQ, part->payload);
 	if (message != NULL && count > 1 &&
@@ -461,9 +462,8 @@ write_request_new(struct coordinator *coordinator, struct coordinator_write *wri
 		targets += plans[i].plan.count;
 		quorums += plans[i].plan.quorum_count == 0 ? 1 : plans[i].plan.quorum_count;
 	}
-	request = calloc(1,
-	    sizeof(*request) + count * sizeof(*request->parts) + targets * sizeof(*target) +
-		quorums * sizeof(*quorum));
+	request = zalloc(sizeof(*request) + count * sizeof(*request->parts) +
+	    targets * sizeof(*target) + quorums * sizeof(*quorum));
 	if (request == NULL)
 		return NULL;
 	request->parts = (struct write_part *)(request + 1);

@@ -713,7 +713,7 @@ loop_fini(struct loop *loop)
 		event_base_free(loop->base);
 	if (loop->wake_fd >= 0)
 		close(loop->wake_fd);
-	buffer_fini(&loop->worker.scratch);
+	worker_fini(&loop->worker);
 	lock_fini(&loop->lock);
 	memset(loop, 0, sizeof(*loop));
 	loop->wake_fd = -1;

@@ -60,6 +60,8 @@ struct stage {
 	bool is_stopping;
 	uint64_t completed, dropped, blocked_now, blocked_total;
 	uint64_t random; /* of the simulated order */
+	struct worker
+	    simulated; /* of all simulated steps: who began in one may end in a later one */
 
 	/* Wait-free. */
 	_Atomic uint64_t service_ns; /* smoothed; relaxed: a hint */
@@ -519,7 +521,7 @@ stage_random(struct stage *stage)
 bool
 stage_sim_step(struct stage *stage)
 {
-	struct worker worker = {.stage = stage, .thread = pthread_self()};
+	struct worker *worker = &stage->simulated;
 	struct task **link = &stage->first, *task;
 	struct stage_run run;
 	uint64_t start;
@@ -540,11 +542,12 @@ stage_sim_step(struct stage *stage)
 	task->next = NULL;
 	stage->queued--;
 	stage->active = 1;
+	worker->stage = stage;
+	worker->thread = pthread_self();
 	start = env_monotonic_ns(stage->env);
 	stage_note_wait(stage, task, start);
-	run = stage_run_list(stage, &worker, task, 1, start, UINT64_MAX, true);
-	stage_flush(&worker);
-	buffer_fini(&worker.scratch);
+	run = stage_run_list(stage, worker, task, 1, start, UINT64_MAX, true);
+	stage_flush(worker);
 	stage->active = 0;
 	stage->completed += run.done;
 	stage->dropped += run.dropped;
@@ -628,10 +631,11 @@ stage_free(struct stage *stage)
 		return;
 	if (!stage->is_stopping)
 		stage_stop(stage);
+	worker_fini(&stage->simulated);
 	while (stage->all != NULL) {
 		struct stage_thread *next = stage->all->next;
 
-		buffer_fini(&stage->all->worker.scratch);
+		worker_fini(&stage->all->worker);
 		free(stage->all);
 		stage->all = next;
 	}
