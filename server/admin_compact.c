@@ -215,6 +215,21 @@ admin_post_scrub(struct admin_call *call, struct error *err)
 	return admin_compact_tables(&compact, admin_scrub, err);
 }
 
+static int
+admin_collect_garbage(struct admin_compact *compact, struct table_store *table, struct error *err)
+{
+	return store_collect_garbage(
+	    compact->call->node->store, table, admin_is_true(compact->call, "cells"), err);
+}
+
+int
+admin_post_garbage_collect(struct admin_call *call, struct error *err)
+{
+	struct admin_compact compact = {.call = call};
+
+	return admin_compact_tables(&compact, admin_collect_garbage, err);
+}
+
 static void
 admin_verified(void *argument, const char *path, const struct error *err)
 {

@@ -96,6 +96,7 @@ int admin_post_terminate_repairs(struct admin_call *call, struct error *err);
 
 /* SSTables read and written anew (admin_compact.c). */
 int admin_post_compact(struct admin_call *call, struct error *err);
+int admin_post_garbage_collect(struct admin_call *call, struct error *err);
 int admin_post_scrub(struct admin_call *call, struct error *err);
 int admin_post_upgrade(struct admin_call *call, struct error *err);
 int admin_post_verify(struct admin_call *call, struct error *err);

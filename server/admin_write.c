@@ -422,6 +422,7 @@ const struct admin_route admin_writes[] = {
     {"drain", true, admin_post_drain},
     {"flush", true, admin_post_flush},
     {"gossip", true, admin_post_gossip},
+    {"garbagecollect", true, admin_post_garbage_collect},
     {"handoff", true, admin_post_handoff},
     {"hintdelivery", true, admin_post_hint_delivery},
     {"hintthrottle", true, admin_post_hint_throttle},

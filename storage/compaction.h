@@ -28,6 +28,8 @@ struct compaction_pick {
 	    *keep; /* not NULL: only partitions in these (normalized, borrowed) */
 	uint32_t keep_count;
 	bool keeps_all; /* nothing is purged (upgradesstables, scrub) */
+	/* What the table's other SSTables delete (rows), or replace too (cells), is left out. */
+	enum { COMPACTION_NO_GARBAGE, COMPACTION_GARBAGE_ROWS, COMPACTION_GARBAGE_CELLS } garbage;
 	struct sstable_scrub *scrub; /* not NULL: what is damaged is left out; borrowed */
 };
 void compaction_pick_fini(struct compaction_pick *pick);

@@ -165,6 +165,28 @@ store_upgrade(struct store *store, struct table_store *table, bool is_all, uint3
 	return rc;
 }
 
+int
+store_collect_garbage(struct store *store, struct table_store *table, bool cells, struct error *err)
+{
+	struct sstable **sstables;
+	uint32_t count;
+	int rc = 0;
+
+	sstables = compaction_snapshot(store, table, &count);
+	for (uint32_t i = 0; i < count && rc == 0; i++) {
+		struct compaction_pick pick = {.count = 1,
+		    .level = sstable_level(sstables[i]),
+		    .garbage = cells ? COMPACTION_GARBAGE_CELLS : COMPACTION_GARBAGE_ROWS};
+		bool has_run;
+
+		pick.sstables = xcalloc(1, sizeof(*pick.sstables));
+		pick.sstables[0] = sstable_ref(sstables[i]);
+		rc = compaction_run_pick(store, table, pick, "GARBAGE_COLLECT", &has_run, err);
+	}
+	compaction_snapshot_free(sstables, count);
+	return rc;
+}
+
 static int
 compaction_scrub_one(struct store *store, struct table_store *table, struct sstable *sstable,
     struct sstable_scrub *scrub, struct error *err)

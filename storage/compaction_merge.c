@@ -2,6 +2,7 @@
 #include "storage/compaction_merge.h"
 #include <stdlib.h>
 #include "base/alloc.h"
+#include "storage/garbage.h"
 #include "storage/store_internal.h"
 
 enum { COMPACTION_PROGRESS_BYTES = 1 << 20 };
@@ -28,6 +29,8 @@ struct compaction_merger {
 	struct compaction_source *sources; /* pick->count of them */
 	struct unfiltered_iterator **meeting; /* the partitions of equal key; room for all */
 	struct arena arena, turns[2]; /* of one partition's merge */
+	struct table_view
+	    *others; /* with the SSTables that may shadow the inputs; NULL: not asked for */
 	bool can_purge; /* something in the inputs has a local deletion time */
 	int64_t now_seconds;
 	int32_t gc_before;
@@ -314,6 +317,62 @@ compaction_meet(struct compaction_merger *merger, bool *is_meeting)
 	return count;
 }
 
+/* The partition as the other SSTables have it, *out NULL where none does. */
+static int
+compaction_shadow(struct compaction_merger *merger, const struct unfiltered_iterator *partition,
+    struct unfiltered_iterator **out, struct error *err)
+{
+	const struct table_view *view = merger->others;
+	struct arena *arena = &merger->arena;
+	struct read_command *command = arena_zalloc(arena, sizeof(*command));
+	struct unfiltered_iterator **found =
+	    arena_alloc(arena, (view->sstable_count + 1) * sizeof(*found));
+	size_t count = 0;
+	int rc = 0;
+
+	*out = NULL;
+	if (command == NULL || found == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory to collect garbage");
+	command->table = merger->metadata;
+	command->key = partition->key;
+	command->token = partition->token;
+	command->clustering.with_static = true;
+	command->row_limit = command->per_partition_limit = READ_LIMIT_NONE;
+	for (uint32_t i = 0; i < view->sstable_count && rc == 0; i++) {
+		struct sstable *sstable = view->sstables[i];
+		const struct sstable_stats *stats = sstable_stats(sstable, NULL);
+
+		if (compaction_is_input(merger->pick, sstable) || stats == NULL ||
+		    partition->token < stats->first_token || partition->token > stats->last_token)
+			continue;
+		rc = sstable_read(sstable, command, arena, &found[count], err);
+		if (rc == 0 && found[count] != NULL)
+			count++;
+	}
+	if (rc == 0 && count > 0)
+		return unfiltered_merge(found, count, arena, out, err);
+	for (size_t i = 0; i < count; i++)
+		unfiltered_iterator_close(found[i]);
+	return rc;
+}
+
+/* *merged without what the others delete; closed on failure. */
+static int
+compaction_collect_garbage(
+    struct compaction_merger *merger, struct unfiltered_iterator **merged, struct error *err)
+{
+	struct unfiltered_iterator *shadow;
+
+	if (compaction_shadow(merger, *merged, &shadow, err) != 0) {
+		unfiltered_iterator_close(*merged);
+		return -1;
+	}
+	if (shadow == NULL)
+		return 0;
+	return unfiltered_without_garbage(*merged, shadow,
+	    merger->pick->garbage == COMPACTION_GARBAGE_CELLS, &merger->arena, merged, err);
+}
+
 static int
 compaction_write_partition(struct compaction_merger *merger, uint32_t count, struct error *err)
 {
@@ -322,6 +381,8 @@ compaction_write_partition(struct compaction_merger *merger, uint32_t count, str
 
 	if (unfiltered_merge_transient(
 		merger->meeting, count, &merger->arena, merger->turns, &merged, err) != 0)
+		return -1;
+	if (merger->others != NULL && compaction_collect_garbage(merger, &merged, err) != 0)
 		return -1;
 	purged = merged;
 	if (merger->can_purge &&
@@ -398,7 +459,8 @@ compaction_open_sources(struct compaction_merger *merger, struct error *err)
 			continue;
 		}
 		if (sstable_scan(merger->pick->sstables[i], NULL, merger->metadata,
-			SSTABLE_SCAN_SEQUENTIAL | SSTABLE_SCAN_TRANSIENT | SSTABLE_SCAN_RAW,
+			SSTABLE_SCAN_SEQUENTIAL | SSTABLE_SCAN_TRANSIENT |
+			    (merger->others == NULL ? SSTABLE_SCAN_RAW : 0),
 			&source->arena, &source->scan, err) != 0)
 			return -1;
 	}
@@ -422,6 +484,8 @@ compaction_merge(struct table_store *table, const struct compaction_pick *pick,
 	};
 	int rc;
 
+	if (pick->garbage != COMPACTION_NO_GARBAGE)
+		merger.others = table_view_acquire(table);
 	merger.gc_before = compaction_gc_before(merger.metadata, merger.now_seconds);
 	merger.sources = xcalloc(pick->count, sizeof(*merger.sources));
 	merger.meeting = xcalloc(pick->count, sizeof(*merger.meeting));
@@ -447,6 +511,7 @@ compaction_merge(struct table_store *table, const struct compaction_pick *pick,
 	arena_fini(&merger.turns[1]);
 	free(merger.sources);
 	free(merger.meeting);
+	table_view_release(merger.others);
 	free(merger.intervals);
 	return rc;
 }

@@ -291,6 +291,12 @@ int store_compact_files(struct store *store, struct table_store *table, const ch
 int store_upgrade(struct store *store, struct table_store *table, bool is_all, uint32_t *rewritten,
     struct error *err);
 /*
+ * Write every SSTable anew without what the others of the table delete (rows) or, with `cells`, overwrite as well, and
+ * wait (nodetool garbagecollect).
+ */
+int store_collect_garbage(
+    struct store *store, struct table_store *table, bool cells, struct error *err);
+/*
  * Write every SSTable anew with what can be read of it, after a snapshot "pre-scrub-<ms>", and wait (nodetool scrub).
  * *good, *bad: partitions. A damaged partition of a counter table ends it, unless skips_corrupted.
  */

@@ -14,8 +14,8 @@ enum { NODETOOL_LISTS = sizeof(nodetool_lists) / sizeof(nodetool_lists[0]) };
 /* Commands of Cassandra that have nothing to act on here yet: named, so that a script's message is clear. */
 static const char *const nodetool_absent[] = {"abortbootstrap", "checktokenmetadata",
     "disableauditlog", "disablefullquerylog", "disableoldprotocolversions", "enableauditlog",
-    "enablefullquerylog", "enableoldprotocolversions", "forcecompact", "garbagecollect",
-    "getauditlog", "getauthcacheconfig", "getfullquerylog", "import", "invalidatecredentialscache",
+    "enablefullquerylog", "enableoldprotocolversions", "forcecompact", "getauditlog",
+    "getauthcacheconfig", "getfullquerylog", "import", "invalidatecredentialscache",
     "invalidatejmxpermissionscache", "invalidatenetworkpermissionscache",
     "invalidatepermissionscache", "invalidaterolescache", "rangekeysample", "rebuild_index",
     "recompress_sstables", "reloadlocalschema", "reloadtriggers", "relocatesstables",

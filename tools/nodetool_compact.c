@@ -50,6 +50,21 @@ compact_run(struct nodetool *tool)
 }
 
 static int
+compact_garbage(struct nodetool *tool)
+{
+	const char *granularity = nodetool_option(tool, "-g");
+
+	if (granularity != NULL && strcmp(granularity, "ROW") != 0 &&
+	    strcmp(granularity, "CELL") != 0)
+		nodetool_refuse(
+		    "--granularity: given '%s', but it must be CELL or ROW", granularity);
+	(void)nodetool_post(tool, "garbagecollect?keyspace=%u&tables=%u&cells=%s",
+	    compact_keyspace(tool), nodetool_join_words(tool, 1),
+	    granularity != NULL && strcmp(granularity, "CELL") == 0 ? "true" : "false");
+	return 0;
+}
+
+static int
 compact_scrub(struct nodetool *tool)
 {
 	json_t *answer, *table;
@@ -121,6 +136,10 @@ static const struct nodetool_option compact_options[] = {
     {"-et", "--end-token", "token", "SSTables with tokens up to this one"},
     {NULL, "--partition", "key", "SSTables that may hold this partition"},
     {NULL, NULL, NULL, NULL}};
+static const struct nodetool_option compact_garbage_options[] = {
+    {"-g", "--granularity", "granularity",
+	"ROW: what is deleted goes (the default); CELL: what is overwritten as well"},
+    COMPACT_JOBS, {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option compact_scrub_options[] = {
     {"-ns", "--no-snapshot", NULL, "Make no snapshot before"},
     {"-s", "--skip-corrupted", NULL,
@@ -144,6 +163,8 @@ enum { COMPACT_MANY = NODETOOL_WORDS_MAX - 1 };
 const struct nodetool_command nodetool_compact_commands[] = {
     {"compact", "Merge SSTables of tables", COMPACT_TABLES " | <SSTable file>...", 0, COMPACT_MANY,
 	compact_options, compact_run, NULL},
+    {"garbagecollect", "Remove what other SSTables delete", COMPACT_TABLES, 0, COMPACT_MANY,
+	compact_garbage_options, compact_garbage, NULL},
     {"scrub", "Write SSTables anew with what can be read of them", COMPACT_TABLES, 0, COMPACT_MANY,
 	compact_scrub_options, compact_scrub, NULL},
     {"upgradesstables", "Write SSTables of older versions anew", COMPACT_TABLES, 0, COMPACT_MANY,

@@ -4,17 +4,18 @@
 _nodetool_commands='help assassinate bootstrap cleanup clearsnapshot clientstats compact
 	compactionhistory compactionstats datapaths decommission describecluster describering
 	disableautocompaction disablebackup disablebinary disablegossip drain enableautocompaction
-	enablebackup enablebinary enablegossip failuredetector flush gcstats getbatchlogreplaythrottle
-	getcolumnindexsize getcompactionthroughput getconcurrency getconcurrentcompactors
-	getconcurrentviewbuilders getdefaultrf getendpoints getinterdcstreamthroughput getlogginglevels
-	getmaxhintwindow getseeds getsnapshotthrottle getsstables getstreamthroughput gettimeout
-	gettraceprobability gossipinfo info invalidatecountercache invalidatekeycache invalidaterowcache
-	join listsnapshots move netstats profileload proxyhistograms rebuild refresh
-	refreshsizeestimates reloadseeds reloadssl removenode repair ring scrub setcachecapacity
-	setcachekeystosave setcompactionthroughput setconcurrency setconcurrentcompactors
-	setinterdcstreamthroughput setlogginglevel setstreamthroughput settimeout settraceprobability
-	sjk snapshot status statusautocompaction statusbackup statusbinary statusgossip statushandoff
-	stop stopdaemon tablehistograms tablestats toppartitions tpstats upgradesstables verify version'
+	enablebackup enablebinary enablegossip failuredetector flush garbagecollect gcstats
+	getbatchlogreplaythrottle getcolumnindexsize getcompactionthroughput getconcurrency
+	getconcurrentcompactors getconcurrentviewbuilders getdefaultrf getendpoints
+	getinterdcstreamthroughput getlogginglevels getmaxhintwindow getseeds getsnapshotthrottle
+	getsstables getstreamthroughput gettimeout gettraceprobability gossipinfo info
+	invalidatecountercache invalidatekeycache invalidaterowcache join listsnapshots move netstats
+	profileload proxyhistograms rebuild refresh refreshsizeestimates reloadseeds reloadssl
+	removenode repair ring scrub setcachecapacity setcachekeystosave setcompactionthroughput
+	setconcurrency setconcurrentcompactors setinterdcstreamthroughput setlogginglevel
+	setstreamthroughput settimeout settraceprobability sjk snapshot status statusautocompaction
+	statusbackup statusbinary statusgossip statushandoff stop stopdaemon tablehistograms tablestats
+	toppartitions tpstats upgradesstables verify version'
 
 _nodetool()
 {

@@ -188,3 +188,44 @@ def test_tablestats_sorted(node):
     assert "\t\tTable: small\n\t\tSSTable count: 1\n\t\tOld SSTable count: 0\n" in out
     assert "argument for sort must be one of: " in server.nodetool("tablestats", "-s", "size", status=1)
     assert "without specifying a sort key" in server.nodetool("tablestats", "-t", "3", status=1)
+
+
+def dump(server, name="t"):
+    return sum(os.path.getsize(path) for path in data_files(server, name))
+
+
+@pytest.mark.parametrize("granularity", ["ROW", "CELL"])
+def test_garbagecollect(node, granularity):
+    server, session = node
+    session.execute("CREATE TABLE t (k int, c int, s text static, v text, w text, PRIMARY KEY (k, c)) WITH compaction = "
+                    "{'class': 'SizeTieredCompactionStrategy', 'enabled': 'false'} "
+                    "AND compression = {'enabled': 'false'}")
+    big = "x" * 1000
+    for k in range(6):
+        session.execute(f"INSERT INTO t (k, s) VALUES ({k}, 'static {big}')")
+        for c in range(10):
+            session.execute(f"INSERT INTO t (k, c, v, w) VALUES ({k}, {c}, '{big}', '{big}')")
+    server.nodetool("flush", "ks", "t")
+    session.execute("DELETE FROM t WHERE k = 0")
+    session.execute("DELETE FROM t WHERE k = 1 AND c >= 5")
+    session.execute("DELETE FROM t WHERE k = 2 AND c = 3")
+    session.execute("DELETE v FROM t WHERE k = 3 AND c = 3")
+    session.execute("INSERT INTO t (k, c, v) VALUES (4, 4, 'new')")
+    session.execute("INSERT INTO t (k, s) VALUES (5, 'new')")
+    server.nodetool("flush", "ks", "t")
+    everything = lambda: sorted(tuple(row) for row in session.execute("SELECT k, c, s, v, w FROM t"))
+    before = everything()
+    sizes = [os.path.getsize(path) for path in data_files(server)]
+    server.nodetool("garbagecollect", "-g", granularity, "ks", "t")
+    assert everything() == before
+    assert numbers(server) == [3, 4]
+    # The newest SSTable comes first.
+    less = sizes[0] - os.path.getsize(data_files(server)[1])
+    # Bytes that are gone: a partition with its static row, five rows, one row; cells of three more rows.
+    deleted = 21_000 + 10_000 + 2_000
+    replaced = 3_000 if granularity == "CELL" else 0
+    assert deleted + replaced <= less < deleted + replaced + 1_500
+    # The deletions are still there: nothing comes back when what they hid is read from elsewhere.
+    server.nodetool("compact", "ks", "t")
+    assert everything() == before
+    assert "must be CELL or ROW" in server.nodetool("garbagecollect", "-g", "TABLE", "ks", "t", status=1)
