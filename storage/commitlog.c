@@ -245,6 +245,7 @@ bool
 commitlog_acknowledge(struct commitlog *log, struct commitlog_waiter *waiter)
 {
 	struct commitlog_waiter *head;
+	unsigned long pending;
 
 	if (log->options.commitlog_sync == COMMITLOG_SYNC_PERIODIC) {
 		uint64_t began = atomic_load_explicit(&log->sync_began_ns, memory_order_relaxed);
@@ -254,12 +255,13 @@ commitlog_acknowledge(struct commitlog *log, struct commitlog_waiter *waiter)
 		if (began == 0 || env_monotonic_ns(log->env) - began < lag)
 			return true;
 	}
-	atomic_fetch_add_explicit(&log->pending, 1, memory_order_relaxed);
+	pending = atomic_fetch_add(&log->pending, 1) + 1;
 	head = atomic_load(&log->waiters);
 	do {
 		waiter->next = head;
 	} while (!atomic_compare_exchange_weak(&log->waiters, &head, waiter));
-	if (head == NULL)
+	/* Sequential consistency: one of the two sees the other, see commitlog_gather(). */
+	if (head == NULL || pending == atomic_load(&log->enough))
 		commitlog_wake(log);
 	return false;
 }
@@ -485,23 +487,23 @@ commitlog_prepare_spare(struct commitlog *log)
 		log_error("commit log: %s", err.text);
 }
 
-/* Sleep until woken or until `timeout_ms` (0: no limit) passed. Returns false when stopping. */
+/* Sleep until woken or until `timeout_us` (0: no limit) passed. Returns false when stopping. */
 static bool
-commitlog_sleep(struct commitlog *log, uint64_t timeout_ms)
+commitlog_sleep(struct commitlog *log, uint64_t timeout_us)
 {
 	struct timespec until;
 	bool go_on;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += (time_t)(timeout_ms / 1000);
-	until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+	until.tv_sec += (time_t)(timeout_us / 1000000);
+	until.tv_nsec += (long)(timeout_us % 1000000) * 1000;
 	if (until.tv_nsec >= 1000000000) {
 		until.tv_sec++;
 		until.tv_nsec -= 1000000000;
 	}
 	pthread_mutex_lock(&log->wake_mutex);
 	while (!log->is_woken && !log->is_stopping) {
-		if (timeout_ms == 0)
+		if (timeout_us == 0)
 			pthread_cond_wait(&log->wake_cond, &log->wake_mutex);
 		else if (pthread_cond_timedwait(&log->wake_cond, &log->wake_mutex, &until) != 0)
 			break;
@@ -514,34 +516,34 @@ commitlog_sleep(struct commitlog *log, uint64_t timeout_ms)
 
 /*
  * Group commit: give others a chance to share the sync, never longer than the configured window. Clients that
- * wait for their answers come back with their next write: once about as many are here as waited when the last
- * sync ended, there is nobody left to wait for.
+ * wait for their answers come back with their next write. Where a third of those that waited at the end of the last
+ * sync are here, there is no more waiting: while these are synced the others are answered and write again, so that
+ * neither the disk nor the processor waits for the other.
  */
 static void
 commitlog_gather(struct commitlog *log)
 {
 	uint64_t window_us = (uint64_t)log->options.commitlog_sync_group_window_ms * 1000;
 	uint64_t wait_us = log->last_sync_us / 2;
-	uint64_t slept_us = 0; /* counted, not read: a simulated clock stands still */
 	unsigned long enough;
-	struct timespec step = {0};
 
 	lock_take(&log->sync_lock);
-	enough = log->crowd - log->crowd / 8;
+	enough = log->crowd / 3;
+	if (enough == 0 && log->crowd != 0)
+		enough = 1;
 	lock_drop(&log->sync_lock);
 	if (wait_us < COMMITLOG_GROUP_WAIT_US_MIN)
 		wait_us = COMMITLOG_GROUP_WAIT_US_MIN;
 	if (wait_us > window_us)
 		wait_us = window_us;
-	step.tv_nsec = (long)(wait_us < 400         ? wait_us
-			       : wait_us / 8 < 1000 ? wait_us / 8
-						    : 1000) *
-	    1000;
-	while (slept_us < wait_us &&
-	    (enough == 0 || atomic_load_explicit(&log->pending, memory_order_relaxed) < enough)) {
-		nanosleep(&step, NULL);
-		slept_us += (uint64_t)step.tv_nsec / 1000;
-	}
+	pthread_mutex_lock(&log->wake_mutex);
+	log->is_woken = false; /* by the first waiter; what else it was is looked at afterwards */
+	pthread_mutex_unlock(&log->wake_mutex);
+	atomic_store(&log->enough, enough);
+	/* Who came before it was said has not called. */
+	if (enough == 0 || atomic_load(&log->pending) < enough)
+		(void)commitlog_sleep(log, wait_us);
+	atomic_store(&log->enough, 0);
 }
 
 static void *
@@ -562,7 +564,7 @@ commitlog_thread(void *argument)
 		if (lacks_space)
 			go_on = commitlog_sleep(log, COMMITLOG_SPACE_RETRY_MS);
 		else if (!has_waiters && now < next_sync)
-			go_on = commitlog_sleep(log, (next_sync - now) / 1000000 + 1);
+			go_on = commitlog_sleep(log, (next_sync - now) / 1000 + 1);
 		has_waiters = atomic_load(&log->waiters) != NULL;
 		if (has_waiters && log->options.commitlog_sync == COMMITLOG_SYNC_GROUP && go_on)
 			commitlog_gather(log);

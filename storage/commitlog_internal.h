@@ -56,6 +56,7 @@ struct commitlog {
 
 	_Atomic(struct commitlog_waiter *) waiters;
 	atomic_ulong pending;
+	atomic_ulong enough; /* of them to end the wait for company; 0: nobody waits for it */
 	atomic_ulong completed;
 	/* Monotonic ns when the running sync began; 0 while none runs: writers tell from it that the disk lags. */
 	atomic_ullong sync_began_ns;
