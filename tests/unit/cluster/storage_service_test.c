@@ -8,7 +8,7 @@
 #include "cluster/storage_service.h"
 #include "tests/sim/world/world.h"
 
-enum { NODES_MAX = 8, TOKENS = 4, EVENTS_MAX = 64 };
+enum { NODES_MAX = 8, TOKENS = 4, EVENTS_MAX = 64, STREAMS_MAX = 16 };
 
 /* What a node keeps on its disk, and its parts while it is up. */
 struct member_node {
@@ -41,8 +41,8 @@ struct ring {
 	uint32_t seed_count;
 	bool auto_bootstrap, join_ring;
 	uint32_t streams; /* bootstraps that were asked for */
-	struct service_wait *stream;
-	struct service_movement movement;
+	struct service_wait *waits[STREAMS_MAX];
+	struct service_movement movements[STREAMS_MAX];
 	bool is_kept; /* no node may leave */
 	void (*tune)(struct storage_service_options *options, uint32_t index);
 };
@@ -134,9 +134,9 @@ static void
 ring_stream(void *context, const struct service_movement *movement, struct service_wait *wait)
 {
 	(void)context;
-	ring.streams++;
-	ring.movement = *movement;
-	ring.stream = wait;
+	ck_assert_uint_lt(ring.streams, STREAMS_MAX);
+	ring.movements[ring.streams] = *movement;
+	ring.waits[ring.streams++] = wait;
 }
 
 static bool
@@ -466,6 +466,309 @@ START_TEST(test_an_address_in_use_is_refused)
 }
 END_TEST
 
+/* ---- changes of the ring ---------------------------------------------------------------------------- */
+
+static void
+ring_end_stream(uint32_t index, const struct error *err)
+{
+	ck_assert_uint_lt(index, ring.streams);
+	ring.waits[index]->on_done(ring.waits[index], err);
+}
+
+/* How node `index` sees another one; -1: not at all. */
+static int
+ring_sees(uint32_t index, uint32_t other)
+{
+	struct member_node *member = &ring.nodes[index];
+	const struct topology *topology = topology_acquire(member->holder);
+	struct peer *peer = peers_find(member->node->peers, &ring.nodes[other].node->endpoint);
+	const struct member *found = peer == NULL ? NULL : topology_find(topology, peer);
+	int state = found == NULL ? -1 : (int)found->state;
+
+	topology_release(member->holder, topology);
+	return state;
+}
+
+struct asked {
+	struct service_wait wait; /* first */
+	bool is_done, has_failed;
+	struct error err;
+};
+
+static void
+asked_done(struct service_wait *wait, const struct error *err)
+{
+	struct asked *asked = (struct asked *)wait;
+
+	ck_assert(!asked->is_done);
+	asked->is_done = true;
+	asked->has_failed = err != NULL;
+	if (err != NULL)
+		asked->err = *err;
+}
+
+static const struct asked asked_new = {.wait = {asked_done}};
+
+static void
+ring_up(uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		world_start(ring.world, i);
+		ring_wait_whole(i + 1);
+	}
+}
+
+START_TEST(test_a_node_leaves_when_its_data_is_given_away)
+{
+	struct asked asked = asked_new;
+	struct error failure;
+
+	ring_new(3, 31);
+	ring_up(3);
+	ring.is_kept = true;
+	storage_service_decommission(ring.nodes[2].service, false, &asked.wait);
+	world_run(ring.world, WORLD_S);
+	ck_assert(asked.is_done && asked.has_failed);
+	ck_assert_ptr_nonnull(strstr(asked.err.text, "replication factor"));
+
+	asked = asked_new;
+	storage_service_decommission(ring.nodes[2].service, true, &asked.wait);
+	world_run(ring.world, WORLD_S);
+	ck_assert_int_eq(storage_service_mode(ring.nodes[2].service), STORAGE_LEAVING);
+	ck_assert_int_eq(ring_sees(0, 2), MEMBER_LEAVING);
+	ck_assert_uint_eq(ring.streams, 0); /* the others have to know first */
+	world_run(ring.world, 2 * WORLD_S);
+	ck_assert_uint_eq(ring.streams, 1);
+	ck_assert_int_eq(ring.movements[0].operation, STREAM_UNBOOTSTRAP);
+	error_set(&failure, ERROR_IO, "a disk is full");
+	ring_end_stream(0, &failure);
+	world_run(ring.world, WORLD_S);
+	ck_assert(asked.is_done && asked.has_failed);
+	ck_assert_int_eq(storage_service_mode(ring.nodes[2].service), STORAGE_NORMAL);
+	ck_assert_int_eq(ring_sees(0, 2), MEMBER_NORMAL);
+
+	asked = asked_new;
+	storage_service_decommission(ring.nodes[2].service, true, &asked.wait);
+	world_run(ring.world, 3 * WORLD_S);
+	ring_end_stream(1, NULL);
+	world_run(ring.world, 10 * WORLD_S);
+	ck_assert(asked.is_done && !asked.has_failed);
+	ck_assert_int_eq(ring.nodes[2].bootstrapped, BOOTSTRAP_DECOMMISSIONED);
+	ck_assert_int_eq(storage_service_mode(ring.nodes[2].service), STORAGE_DECOMMISSIONED);
+	for (uint32_t i = 0; i < 3; i++)
+		ck_assert_int_eq(ring_sees(i, 2), -1);
+	ck_assert_uint_eq(ring_heard(0, "removed 2"), 1);
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_the_last_node_and_one_of_many_tokens_stay)
+{
+	struct asked asked = asked_new;
+
+	ring_new(1, 32);
+	ring_up(1);
+	storage_service_decommission(ring.nodes[0].service, true, &asked.wait);
+	world_run(ring.world, WORLD_S);
+	ck_assert(asked.has_failed);
+	ck_assert_str_eq(
+	    asked.err.text, "no other normal nodes in the ring; decommission would be pointless");
+	asked = asked_new;
+	storage_service_move(ring.nodes[0].service, 5, &asked.wait);
+	world_run(ring.world, WORLD_S);
+	ck_assert(asked.has_failed);
+	ck_assert_str_eq(
+	    asked.err.text, "This node has more than one token and cannot be moved thusly.");
+	asked = asked_new;
+	storage_service_resume_bootstrap(ring.nodes[0].service, &asked.wait);
+	world_run(ring.world, WORLD_S);
+	ck_assert(asked.has_failed && asked.err.code == ERROR_INVALID);
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_a_dead_node_is_removed_when_all_have_its_data)
+{
+	struct asked asked = asked_new, other = asked_new;
+	struct buffer text;
+
+	buffer_init(&text);
+	ring_new(3, 33);
+	ring_up(3);
+	storage_service_remove_node(ring.nodes[0].service, &ring.nodes[2].host_id, &asked.wait);
+	world_run(ring.world, WORLD_S);
+	ck_assert(asked.has_failed && strstr(asked.err.text, "is alive and owns this ID") != NULL);
+	world_crash(ring.world, 2, WORLD_KILL);
+	world_run(ring.world, 60 * WORLD_S);
+
+	asked = asked_new;
+	storage_service_remove_node(ring.nodes[0].service, &ring.nodes[2].host_id, &asked.wait);
+	world_run(ring.world, WORLD_S);
+	ck_assert_int_eq(ring_sees(1, 2), MEMBER_LEAVING);
+	storage_service_remove_node(ring.nodes[0].service, &ring.nodes[2].host_id, &other.wait);
+	world_run(ring.world, 2 * WORLD_S);
+	ck_assert(other.has_failed);
+	ck_assert_uint_eq(ring.streams, 2);
+	ck_assert_int_eq(ring.movements[0].operation, STREAM_RESTORE_REPLICA_COUNT);
+	other = asked_new;
+	storage_service_removal_status(ring.nodes[0].service, &text, &other.wait);
+	world_run(ring.world, WORLD_S);
+	buffer_put_u8(&text, '\0');
+	ck_assert_ptr_nonnull(strstr((const char *)text.data,
+	    "Waiting for replication confirmation from [/10.0.0.0,/10.0.0.1]."));
+	ring_end_stream(0, NULL);
+	world_run(ring.world, 5 * WORLD_S);
+	ck_assert(!asked.is_done);
+	ring_end_stream(1, NULL);
+	world_run(ring.world, 5 * WORLD_S);
+	ck_assert(asked.is_done && !asked.has_failed);
+	for (uint32_t i = 0; i < 2; i++)
+		ck_assert_int_eq(ring_sees(i, 2), -1);
+	ck_assert_uint_eq(ring_heard(1, "removed 2"), 1);
+	buffer_fini(&text);
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_a_removal_may_be_forced)
+{
+	struct asked asked = asked_new, forced = asked_new;
+
+	ring_new(3, 34);
+	ring_up(3);
+	world_crash(ring.world, 2, WORLD_KILL);
+	world_run(ring.world, 60 * WORLD_S);
+	storage_service_force_removal(ring.nodes[0].service, &forced.wait);
+	world_run(ring.world, WORLD_S);
+	ck_assert(forced.has_failed);
+	storage_service_remove_node(ring.nodes[0].service, &ring.nodes[2].host_id, &asked.wait);
+	world_run(ring.world, 5 * WORLD_S);
+	ck_assert(!asked.is_done);
+	forced = asked_new;
+	storage_service_force_removal(ring.nodes[0].service, &forced.wait);
+	world_run(ring.world, 5 * WORLD_S);
+	ck_assert(asked.is_done && !asked.has_failed && !forced.has_failed);
+	ck_assert_int_eq(ring_sees(1, 2), -1);
+	/* What was on its way comes to nothing. */
+	ring_end_stream(0, NULL);
+	ring_end_stream(1, NULL);
+	world_run(ring.world, WORLD_S);
+	ring_free();
+}
+END_TEST
+
+static uint32_t ring_replaced;
+
+static void
+ring_replace(struct storage_service_options *options, uint32_t index)
+{
+	if (index == 3)
+		options->replaced = ring.nodes[ring_replaced].node->endpoint;
+}
+
+START_TEST(test_a_new_node_takes_the_place_of_a_dead_one)
+{
+	int64_t tokens[TOKENS];
+
+	ring_new(4, 35);
+	ring_up(3);
+	memcpy(tokens, ring.nodes[2].tokens, sizeof(tokens));
+	world_crash(ring.world, 2, WORLD_KILL);
+	world_run(ring.world, 60 * WORLD_S);
+	ring.auto_bootstrap = true;
+	ring.tune = ring_replace;
+	ring_replaced = 2;
+	world_start(ring.world, 3);
+	world_run(ring.world, 3 * WORLD_S);
+	ck_assert_int_eq(ring_sees(0, 3), MEMBER_REPLACING);
+	ck_assert_int_eq(ring_sees(0, 2), MEMBER_NORMAL);
+	world_run(ring.world, 5 * WORLD_S);
+	ck_assert_uint_eq(ring.streams, 1);
+	ck_assert(ring.movements[0].is_replacing);
+	ring_end_stream(0, NULL);
+	world_run(ring.world, 5 * WORLD_S);
+	ck_assert(ring.nodes[3].is_done && !ring.nodes[3].has_failed);
+	ck_assert_int_eq(memcmp(tokens, ring.nodes[3].tokens, sizeof(tokens)), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		ck_assert_int_eq(ring_sees(i, 2), -1);
+		ck_assert_int_eq(ring_sees(i, 3), MEMBER_NORMAL);
+		ck_assert_uint_eq(ring_heard(i, "removed 2"), 1);
+	}
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_a_live_or_unknown_node_is_not_replaced)
+{
+	ring_new(5, 36);
+	ring_up(3);
+	ring.auto_bootstrap = true;
+	ring.tune = ring_replace;
+	ring_replaced = 1;
+	world_start(ring.world, 3);
+	world_run(ring.world, 20 * WORLD_S);
+	ck_assert(ring.nodes[3].has_failed);
+	ck_assert_ptr_nonnull(strstr(ring.nodes[3].err.text, "Cannot replace a live node"));
+	ring_free();
+	ring_new(5, 37);
+	ring_up(3);
+	ring.auto_bootstrap = true;
+	ring.tune = ring_replace;
+	ring_replaced = 4;
+	world_start(ring.world, 3);
+	world_run(ring.world, 20 * WORLD_S);
+	ck_assert(ring.nodes[3].has_failed);
+	ck_assert_ptr_nonnull(strstr(ring.nodes[3].err.text, "because it doesn't exist in gossip"));
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_of_two_that_join_at_once_one_does)
+{
+	ring_new(4, 38);
+	ring_up(2);
+	ring.auto_bootstrap = true;
+	world_start(ring.world, 2);
+	world_start(ring.world, 3);
+	world_run(ring.world, 10 * WORLD_S);
+	ck_assert_uint_eq(ring.streams, 1);
+	ck_assert(!ring.nodes[2].is_done);
+	ck_assert(ring.nodes[3].is_done && ring.nodes[3].has_failed);
+	ck_assert_ptr_nonnull(strstr(ring.nodes[3].err.text,
+	    "Other bootstrapping/leaving/moving nodes detected, cannot bootstrap while "
+	    "cassandra.consistent.rangemovement is true."));
+	ring_end_stream(0, NULL);
+	world_run(ring.world, 5 * WORLD_S);
+	ck_assert(ring.nodes[2].is_done && !ring.nodes[2].has_failed);
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_a_bootstrap_that_failed_goes_on_when_told)
+{
+	struct asked asked = asked_new;
+	struct error failure;
+
+	ring_new(2, 39);
+	ring_up(1);
+	ring.auto_bootstrap = true;
+	world_start(ring.world, 1);
+	world_run(ring.world, 6 * WORLD_S);
+	error_set(&failure, ERROR_IO, "the node is down");
+	ring_end_stream(0, &failure);
+	world_run(ring.world, WORLD_S);
+	ck_assert(!ring.nodes[1].is_done);
+	storage_service_resume_bootstrap(ring.nodes[1].service, &asked.wait);
+	world_run(ring.world, WORLD_S);
+	ck_assert_uint_eq(ring.streams, 2);
+	ring_end_stream(1, NULL);
+	world_run(ring.world, WORLD_S);
+	ck_assert(asked.is_done && !asked.has_failed);
+	ck_assert(ring.nodes[1].is_done && !ring.nodes[1].has_failed);
+	ring_free();
+}
+END_TEST
+
 START_TEST(test_a_new_node_of_a_ring_with_data_waits_and_streams)
 {
 	const struct topology *topology;
@@ -491,7 +794,7 @@ START_TEST(test_a_new_node_of_a_ring_with_data_waits_and_streams)
 	ck_assert_int_eq(ring.nodes[1].bootstrapped, BOOTSTRAP_IN_PROGRESS);
 	ck_assert(!ring.nodes[1].is_done);
 	ck_assert_uint_eq(ring_heard(0, "new 1"), 0);
-	ring.stream->on_done(ring.stream, NULL);
+	ring_end_stream(0, NULL);
 	ring_wait_whole(2);
 	world_run(ring.world, 2 * WORLD_S);
 	ck_assert_int_eq(ring.nodes[1].bootstrapped, BOOTSTRAP_COMPLETED);
@@ -587,6 +890,14 @@ main(void)
 	tcase_add_test(tests, test_a_restarted_node_keeps_tokens_and_is_no_new_one);
 	tcase_add_test(tests, test_a_node_under_another_address_is_the_same_node);
 	tcase_add_test(tests, test_an_address_in_use_is_refused);
+	tcase_add_test(tests, test_a_node_leaves_when_its_data_is_given_away);
+	tcase_add_test(tests, test_the_last_node_and_one_of_many_tokens_stay);
+	tcase_add_test(tests, test_a_dead_node_is_removed_when_all_have_its_data);
+	tcase_add_test(tests, test_a_removal_may_be_forced);
+	tcase_add_test(tests, test_a_new_node_takes_the_place_of_a_dead_one);
+	tcase_add_test(tests, test_a_live_or_unknown_node_is_not_replaced);
+	tcase_add_test(tests, test_of_two_that_join_at_once_one_does);
+	tcase_add_test(tests, test_a_bootstrap_that_failed_goes_on_when_told);
 	tcase_add_test(tests, test_a_new_node_of_a_ring_with_data_waits_and_streams);
 	tcase_add_test(tests, test_a_token_in_use_is_refused);
 	tcase_add_test(tests, test_two_owners_of_a_token_are_decided_alike);
