@@ -2,6 +2,7 @@
 """Nodes come and go, and the data with them: every row that was acknowledged is there, before, while and after."""
 import os
 import re
+import signal
 import threading
 
 import pytest
@@ -12,16 +13,16 @@ ROWS = 400
 DELAY = {"cassandra__ring_delay_ms": 1000}
 
 
-def fill(session, keyspace, factor, rows=ROWS):
+def fill(session, keyspace, factor, rows=ROWS, pad=0):
     session.execute(f"CREATE KEYSPACE {keyspace} WITH replication = "
                     f"{{'class': 'NetworkTopologyStrategy', 'datacenter1': {factor}}}")
-    session.execute(f"CREATE TABLE {keyspace}.t (k int PRIMARY KEY, v text)")
-    put(session, keyspace, range(rows))
+    session.execute(f"CREATE TABLE {keyspace}.t (k int PRIMARY KEY, v text, pad text)")
+    put(session, keyspace, range(rows), pad)
 
 
-def put(session, keyspace, keys, word="v"):
-    insert = session.prepare(f"INSERT INTO {keyspace}.t (k, v) VALUES (?, ?)")
-    for answer in [session.execute_async(insert, (k, f"{word}{k}")) for k in keys]:
+def put(session, keyspace, keys, pad=0):
+    insert = session.prepare(f"INSERT INTO {keyspace}.t (k, v, pad) VALUES (?, ?, ?)")
+    for answer in [session.execute_async(insert, (k, f"v{k}", "x" * pad)) for k in keys]:
         answer.result()
 
 
@@ -121,7 +122,7 @@ def test_dead_nodes_are_replaced_and_removed(new_ring):
     dead.kill()
     ring[0].wait_sees(UN=others, DN=[dead])
     # Rows that the dead node never saw.
-    put(session, "three", range(ROWS // 2), "v")
+    put(session, "three", range(ROWS // 2))
 
     status, text = ring.add(auto_bootstrap=True).refuses_to_start(
         cassandra__replace_address=ring[1].address)
@@ -235,9 +236,9 @@ def test_a_data_center_is_added(new_ring):
 def test_a_bootstrap_that_failed_is_resumed(new_ring):
     ring = new_ring(3, **DELAY).start().wait_up()
     session = ring.connect(only=ring.nodes[:2])
-    fill(session, "one", 1, rows=4000)
+    fill(session, "one", 1, rows=2000, pad=2000)
     for node in ring.nodes:
-        node.nodetool("setstreamthroughput", "1")
+        node.nodetool("setstreamthroughput", "0.5")
     fourth = ring.add(auto_bootstrap=True, cassandra__ring_delay_ms=2000)
     fourth.launch()
     wait_until(lambda: "waiting for pending range" in fourth.log(), "the bootstrap")
@@ -253,7 +254,35 @@ def test_a_bootstrap_that_failed_is_resumed(new_ring):
     assert "is down" in fourth.nodetool("bootstrap", "resume", status=2)
     ring[2].start()
     wait_until(lambda: fourth.sees(UN=ring.nodes[:3], UJ=[fourth]), "all are up")
+    for node in ring.nodes[:3]:
+        node.nodetool("setstreamthroughput", "0")
     fourth.nodetool("bootstrap", "resume")
     fourth.wait_ready()
     ring.wait_up()
-    assert missing(ring.connect(fourth, only=[fourth]), "one", rows=4000) == []
+    assert missing(ring.connect(fourth, only=[fourth]), "one", rows=2000) == []
+
+
+@pytest.mark.long
+def test_a_join_that_was_stopped_begins_anew(new_ring):
+    ring = new_ring(3, **DELAY).start().wait_up()
+    session = ring.connect(only=ring.nodes[:3])
+    fill(session, "one", 1, rows=2000, pad=2000)
+    for node in ring.nodes:
+        node.nodetool("setstreamthroughput", "0.1")
+    fourth = ring.add(auto_bootstrap=True)
+    fourth.launch()
+    wait_until(lambda: "Starting to bootstrap" in fourth.log(), "the bootstrap")
+    wait_until(lambda: re.search(
+        r"^Bootstrap [0-9a-f-]{36}\n    /127.*\n        Receiving \d+ files, \d+ bytes total. "
+        r"Already received \d+ files \(", fourth.nodetool("netstats"), re.M), "a stream")
+    assert fourth.end(signal.SIGTERM) not in (None, -signal.SIGKILL)
+    assert "the node is stopping" in fourth.log()
+    fourth.launch()
+    wait_until(lambda: fourth.log().count("Starting to bootstrap") == 2, "the bootstrap")
+    fourth.kill()
+    for node in ring.nodes[:3]:
+        node.nodetool("setstreamthroughput", "0")
+    assert missing(session, "one", rows=2000) == []
+    fourth.start()
+    ring.wait_up()
+    assert missing(ring.connect(fourth, only=[fourth]), "one", rows=2000) == []
