@@ -257,8 +257,11 @@ admin_post_stop_daemon(struct admin_call *call, struct error *err)
 static int
 admin_post_concurrency(struct admin_call *call, struct error *err)
 {
+	/* Cassandra's Stage with more than one thread, and what it resizes over JMX. */
 	static const int allowed[] = {NODE_STAGE_READ, NODE_STAGE_MUTATION,
-	    NODE_STAGE_COUNTER_MUTATION, NODE_STAGE_VIEW_MUTATION, NODE_STAGE_NATIVE_TRANSPORT};
+	    NODE_STAGE_COUNTER_MUTATION, NODE_STAGE_VIEW_MUTATION, NODE_STAGE_REQUEST_RESPONSE,
+	    NODE_STAGE_INTERNAL_RESPONSE, NODE_STAGE_PAXOS_REPAIR, NODE_STAGE_NATIVE_TRANSPORT};
+	char names[256] = "";
 	const char *name;
 	int64_t threads;
 	int stage;
@@ -276,8 +279,11 @@ admin_post_concurrency(struct admin_call *call, struct error *err)
 			    "%s: %ld threads from now on", node_stage_name(stage), (long)threads);
 			return 0;
 		}
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+		    i > 0 ? ", " : "", node_stage_name(allowed[i]));
 	}
-	return error_set(err, ERROR_INVALID, "The size of %s cannot be changed", name);
+	return error_set(err, ERROR_INVALID, "The size of %s cannot be changed; that of %s can",
+	    node_stage_name(stage), names);
 }
 
 static int

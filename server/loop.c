@@ -387,6 +387,10 @@ loop_finish(struct loop *loop, struct request *request, uint64_t now)
 			1,
 		    memory_order_relaxed);
 	}
+	if (loop_stages[request->stage] != NODE_STAGE_NATIVE_TRANSPORT)
+		atomic_store_explicit(&metrics->direct_requests,
+		    atomic_load_explicit(&metrics->direct_requests, memory_order_relaxed) + 1,
+		    memory_order_relaxed);
 	connection_answer(connection, request);
 	loop_request_put(loop, request);
 	if (connection->fd < 0)

@@ -54,3 +54,14 @@ metrics_outcomes(
 		    &metrics->loops[i].outcomes[metric][outcome], memory_order_relaxed);
 	return sum;
 }
+
+uint64_t
+metrics_direct_requests(const struct metrics *metrics)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < metrics->loop_count; i++)
+		sum +=
+		    atomic_load_explicit(&metrics->loops[i].direct_requests, memory_order_relaxed);
+	return sum;
+}

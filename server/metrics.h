@@ -22,6 +22,8 @@ struct metrics_loop {
 	atomic_ullong outcomes[REQUEST_METRIC_COUNT][REQUEST_OUTCOME_COUNT];
 	atomic_ullong opcodes[0x11]; /* requests by opcode */
 	atomic_ullong bytes_read, bytes_written;
+	/* Requests that went straight to the stage of their work: Native-Transport-Requests never saw them. */
+	atomic_ullong direct_requests;
 };
 
 struct metrics {
@@ -47,6 +49,7 @@ void metrics_fini(struct metrics *metrics);
 /* Sums over the loops; out is overwritten (buckets of METRICS_LATENCY_BUCKETS). Any thread. */
 void
 metrics_latency(const struct metrics *metrics, enum request_metric metric, struct histogram *out);
+uint64_t metrics_direct_requests(const struct metrics *metrics);
 uint64_t metrics_outcomes(
     const struct metrics *metrics, enum request_metric metric, enum request_outcome outcome);
 

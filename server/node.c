@@ -179,6 +179,9 @@ node_each_stage(struct node *node, node_stage_fn each, void *argument)
 		struct stage_stats stats;
 
 		stage_stats(node->stages[i], &stats);
+		/* Each request is one of its, as in Cassandra, where all pass through it. */
+		if (i == NODE_STAGE_NATIVE_TRANSPORT)
+			stats.completed += metrics_direct_requests(&node->metrics);
 		each(argument, &stats);
 	}
 }

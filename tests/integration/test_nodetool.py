@@ -2,12 +2,14 @@
 """nodetool and the admin port against a running server."""
 import json
 import re
+import signal
+import time
 import urllib.error
 import urllib.request
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
-from cassandra import ReadTimeout
+from cassandra import ReadTimeout, WriteTimeout
 
 SIMPLE = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
 
@@ -39,11 +41,52 @@ def test_tpstats_counts_what_the_stages_ran(server, table):
     assert text.startswith("Pool Name ")
     assert int(column(text, "Completed", "MutationStage")) >= 200
     assert int(column(text, "Completed", "ReadStage")) >= 50
+    # Every request is one of these, also what went to its stage at once.
+    assert int(column(text, "Completed", "Native-Transport-Requests")) >= 252
     for stage in ("CounterMutationStage", "ViewMutationStage", "CompactionExecutor", "GossipStage",
                   "Native-Transport-Requests", "MemtableFlushWriter", "AntiEntropyStage"):
         # A flush of the tests before may be running still.
         assert re.search(rf"^{stage} +\d+ +\d+ ", text, re.M), text
     assert "Message type" in text and "MUTATION_REQ" in text
+
+
+def test_what_waited_too_long_is_dropped_and_counted(new_server):
+    """A server that was stopped for longer than its timeouts has queues of what nobody waits for any more."""
+    server = new_server(read_request_timeout="50ms", write_request_timeout="50ms",
+                        range_request_timeout="50ms", concurrent_reads=2, concurrent_writes=2).start()
+    session = server.connect()
+    session.execute(f"CREATE KEYSPACE nt WITH replication = {SIMPLE}")
+    session.execute("CREATE TABLE nt.t (id int, c int, v text, PRIMARY KEY (id, c))")
+    insert = session.prepare("INSERT INTO nt.t (id, c, v) VALUES (?, ?, ?)")
+    write = "BEGIN UNLOGGED BATCH " + " ".join(
+        f"INSERT INTO nt.t (id, c, v) VALUES ({i % 7}, {i}, 'value');" for i in range(100)) + " APPLY BATCH"
+    batch = session.prepare(write)
+    scan = session.prepare("SELECT * FROM nt.t WHERE id = ?")
+    for i in range(500):
+        session.execute(insert, (1, i, "v" * 500))
+
+    def dropped(message):
+        return int(column(server.nodetool("tpstats"), "Dropped", message))
+
+    def provoke(statement, values):
+        answers = [session.execute_async(statement, values) for _ in range(300)]
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.2)
+        server.process.send_signal(signal.SIGCONT)
+        timeouts = 0
+        for answer in answers:
+            try:
+                answer.result()
+            except (ReadTimeout, WriteTimeout):
+                timeouts += 1
+        return timeouts
+
+    for message, statement, values in (("READ_REQ", scan, (1,)), ("MUTATION_REQ", batch, ())):
+        assert dropped(message) == 0
+        server.wait_until(lambda: provoke(statement, values) > 0, message)
+        assert dropped(message) > 0
+    server.wait_until(lambda: "MUTATION_REQ messages were dropped in last 5000 ms" in server.log(), "the log's line")
+    assert server.stop() == 0
 
 
 def test_tpstats_as_json_and_yaml(server):
@@ -117,7 +160,12 @@ def test_snapshots_come_and_go(server, table):
 def test_settings_change_while_it_runs(server):
     server.nodetool("setconcurrency", "ReadStage", 7)
     assert re.search(r"^ReadStage +0 +7$", server.nodetool("getconcurrency", "ReadStage"), re.M)
-    server.nodetool("setconcurrency", "GossipStage", 7, status=1)
+    server.nodetool("setconcurrency", "RequestResponseStage", 3)
+    assert re.search(r"^RequestResponseStage +0 +3$", server.nodetool("getconcurrency", "RequestResponseStage"), re.M)
+    assert ("The size of GossipStage cannot be changed; that of ReadStage, MutationStage, CounterMutationStage, "
+            "ViewMutationStage, RequestResponseStage, InternalResponseStage, PaxosRepairStage, "
+            "Native-Transport-Requests can") in server.nodetool("setconcurrency", "GossipStage", 7, status=1)
+    assert "Unknown stage: NoStage" in server.nodetool("setconcurrency", "NoStage", 7, status=1)
     server.nodetool("settimeout", "read", 4321)
     assert server.nodetool("gettimeout", "read") == "Current timeout for type read: 4321 ms\n"
     server.nodetool("gettimeout", "nonsense", status=1)
