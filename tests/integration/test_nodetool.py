@@ -208,7 +208,7 @@ def test_top_partitions(server, session, table):
 
 def test_wrong_usage_says_so(server):
     assert "See 'nodetool help'" in server.nodetool("no_such_command", status=1)
-    assert "does not have" in server.nodetool("repair", status=2)
+    assert "does not have" in server.nodetool("rebuild_index", status=2)
     server.nodetool("getendpoints", "nt", status=1)
     server.nodetool("flush", "no_such_keyspace", status=1)
     assert "tpstats" in server.nodetool("help")
