@@ -66,7 +66,8 @@ static void compaction_task_run(void *argument);
 static bool
 compaction_is_same_set(struct sstable *a, struct sstable *b)
 {
-	const struct sstable_stats *left = sstable_stats(a, NULL), *right = sstable_stats(b, NULL);
+	const struct sstable_repair *left = sstable_repair(a, NULL),
+				    *right = sstable_repair(b, NULL);
 
 	if (left == NULL || right == NULL)
 		return left == right;
@@ -252,6 +253,51 @@ compaction_move_level(struct compaction *task, struct error *err)
 	return sstable_set_level(task->pick.sstables[0], task->pick.level, err);
 }
 
+/* The ranges that the normalized ones leave out. */
+static struct stream_range *
+compaction_complement(const struct stream_range *ranges, uint32_t count, uint32_t *out_count)
+{
+	struct stream_range *out = xcalloc((size_t)count + 1, sizeof(*out));
+	int64_t at = INT64_MIN;
+
+	*out_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (ranges[i].left > at)
+			out[(*out_count)++] = (struct stream_range){at, ranges[i].left};
+		at = ranges[i].right;
+		if (at == INT64_MIN)
+			return out; /* to the end of the ring */
+	}
+	out[(*out_count)++] = (struct stream_range){at, INT64_MIN};
+	return out;
+}
+
+/* The second half of an anticompaction: what is outside of the ranges. */
+static int
+compaction_keep_rest(struct compaction *task, struct lifecycle *lifecycle,
+    struct compaction_result *result, struct error *err)
+{
+	struct compaction_pick rest = task->pick;
+	struct compaction_result second = {0};
+	struct stream_range *outside =
+	    compaction_complement(task->pick.keep, task->pick.keep_count, &rest.keep_count);
+	int rc;
+
+	rest.keep = outside;
+	rest.pending_repair = NULL;
+	rc = compaction_merge(
+	    task->table, &rest, lifecycle, compaction_progress, task, &second, err);
+	free(outside);
+	/* The caller's, also where it failed. */
+	result->sstables = xrealloc(result->sstables,
+	    ((size_t)result->count + second.count + 1) * sizeof(*result->sstables));
+	for (uint32_t i = 0; i < second.count; i++)
+		result->sstables[result->count++] = second.sstables[i];
+	result->bytes_out += second.bytes_out;
+	compaction_result_fini(&second);
+	return rc;
+}
+
 static int
 compaction_rewrite(struct compaction *task, struct compaction_result *result, struct error *err)
 {
@@ -272,6 +318,8 @@ compaction_rewrite(struct compaction *task, struct compaction_result *result, st
 		return -1;
 	rc =
 	    compaction_merge(table, &task->pick, lifecycle, compaction_progress, task, result, err);
+	if (rc == 0 && task->pick.pending_repair != NULL)
+		rc = compaction_keep_rest(task, lifecycle, result, err);
 	if (rc == 0)
 		rc = table_store_replace_sstables(table, lifecycle, task->pick.sstables,
 		    task->pick.count, result->sstables, result->count, err);
@@ -684,6 +732,195 @@ store_cleanup(struct store *store, struct table_store *table, const struct strea
 	compaction_snapshot_free(sstables, count);
 	free(keep);
 	return rc;
+}
+
+/* ---- repair sessions -------------------------------------------------------------------------------- */
+
+/* Does any of the SSTable lie in one of the ranges? */
+static bool
+compaction_meets(struct sstable *sstable, const struct stream_range *ranges, uint32_t count)
+{
+	const struct sstable_stats *stats = sstable_stats(sstable, NULL);
+
+	for (uint32_t i = 0; i < count && stats != NULL; i++)
+		if (stats->last_token > ranges[i].left &&
+		    (ranges[i].right == INT64_MIN || stats->first_token <= ranges[i].right))
+			return true;
+	return false;
+}
+
+static int
+compaction_other_session(
+    const struct sstable_repair *repair, const struct uuid *session, struct error *err)
+{
+	char own[UUID_TEXT_SIZE], other[UUID_TEXT_SIZE];
+
+	uuid_format(session, own);
+	uuid_format(&repair->pending_repair, other);
+	return error_set(err, ERROR_INVALID,
+	    "Prepare phase for incremental repair session %s has failed because it encountered "
+	    "intersecting sstables belonging to another incremental repair session (%s). This is "
+	    "caused by starting an incremental repair session before a previous one has completed. "
+	    "Check nodetool repair_admin for hung sessions and fix them.",
+	    own, other);
+}
+
+/* Unrepaired SSTables that reach into the ranges: theirs now, no compaction takes them. */
+static int
+compaction_take_unrepaired(struct compaction_manager *manager, struct table_store *table,
+    const struct stream_range *ranges, uint32_t count, const struct uuid *session,
+    struct compaction_pick *out, struct error *err)
+{
+	struct table_view *view;
+	struct sstable **candidates;
+	uint32_t candidate_count;
+	int rc = 0;
+
+	*out = (struct compaction_pick){0};
+	compaction_lock_when_idle(manager, table);
+	view = table_view_acquire(table);
+	candidates = compaction_candidates(table, view, &candidate_count);
+	out->sstables = xcalloc((size_t)candidate_count + 1, sizeof(*out->sstables));
+	for (uint32_t i = 0; i < candidate_count && rc == 0; i++) {
+		const struct sstable_repair *repair = sstable_repair(candidates[i], err);
+
+		if (repair == NULL)
+			rc = -1;
+		else if (repair->repaired_at != 0 ||
+		    !compaction_meets(candidates[i], ranges, count) ||
+		    (repair->has_pending_repair && uuid_equal(&repair->pending_repair, session)))
+			continue;
+		else if (repair->has_pending_repair)
+			rc = compaction_other_session(repair, session, err);
+		else
+			out->sstables[out->count++] = sstable_ref(candidates[i]);
+	}
+	free(candidates);
+	table_view_release(view);
+	if (rc == 0 && manager->is_stopping)
+		rc = error_set(err, ERROR_SHUTDOWN, "the node is stopping");
+	if (rc == 0)
+		compaction_mark(table, out);
+	else
+		compaction_pick_fini(out);
+	lock_drop(&manager->lock);
+	return rc;
+}
+
+/* One SSTable of the session, on this thread. It is marked, and will not be. */
+static int
+compaction_split(struct compaction_manager *manager, struct table_store *table,
+    struct sstable *sstable, const struct stream_range *ranges, uint32_t count,
+    const struct uuid *session, struct error *err)
+{
+	struct compaction_pick pick = {.count = 1,
+	    .keep = ranges,
+	    .keep_count = count,
+	    .keeps_all = true,
+	    .pending_repair = session};
+	struct compaction *task;
+	bool is_done = false;
+	int rc = 0;
+
+	pick.sstables = xcalloc(1, sizeof(*pick.sstables));
+	pick.sstables[0] = sstable_ref(sstable);
+	pick.level = sstable_level(sstable);
+	if (compaction_is_owned(sstable, ranges, count)) {
+		rc = sstable_set_repaired(sstable, 0, session, false, err);
+		compaction_unmark(table, &pick);
+		compaction_pick_fini(&pick);
+		return rc;
+	}
+	lock_take(&manager->lock);
+	task = compaction_new_locked(manager, table, pick, "ANTICOMPACTION");
+	task->is_done = &is_done;
+	task->result = &rc;
+	task->err = err;
+	atomic_store(&task->is_stopped, manager->is_stopping);
+	lock_drop(&manager->lock);
+	compaction_execute(task);
+	return rc;
+}
+
+int
+store_anticompact(struct store *store, struct table_store *table, const struct uuid *session,
+    const struct stream_range *ranges, uint32_t count, struct error *err)
+{
+	struct compaction_manager *manager = store->compactions;
+	struct compaction_pick taken;
+	struct stream_range *normalized;
+	uint32_t normalized_count;
+	int rc;
+
+	if (store_flush(store, table, err) != 0)
+		return -1;
+	normalized = stream_ranges_normalize(ranges, count, &normalized_count);
+	rc = compaction_take_unrepaired(
+	    manager, table, normalized, normalized_count, session, &taken, err);
+	for (uint32_t i = 0; i < taken.count; i++) {
+		struct compaction_pick rest = {.sstables = &taken.sstables[i], .count = 1};
+
+		if (rc == 0)
+			rc = compaction_split(manager, table, taken.sstables[i], normalized,
+			    normalized_count, session, err);
+		else
+			compaction_unmark(table, &rest);
+	}
+	compaction_pick_fini(&taken);
+	free(normalized);
+	return rc;
+}
+
+int
+store_finish_repair(struct store *store, struct table_store *table, const struct uuid *session,
+    int64_t repaired_at, struct error *err)
+{
+	struct compaction_manager *manager = store->compactions;
+	struct compaction_pick taken = {0};
+	struct sstable **candidates;
+	struct table_view *view;
+	uint32_t count;
+	int rc = 0;
+
+	compaction_lock_when_idle(manager, table);
+	view = table_view_acquire(table);
+	candidates = compaction_candidates(table, view, &count);
+	taken.sstables = xcalloc((size_t)count + 1, sizeof(*taken.sstables));
+	for (uint32_t i = 0; i < count; i++) {
+		const struct sstable_repair *repair = sstable_repair(candidates[i], NULL);
+
+		if (repair != NULL && repair->has_pending_repair &&
+		    uuid_equal(&repair->pending_repair, session))
+			taken.sstables[taken.count++] = sstable_ref(candidates[i]);
+	}
+	free(candidates);
+	table_view_release(view);
+	compaction_mark(table, &taken);
+	lock_drop(&manager->lock);
+	for (uint32_t i = 0; i < taken.count && rc == 0; i++)
+		rc = sstable_set_repaired(taken.sstables[i], repaired_at, NULL, false, err);
+	compaction_unmark(table, &taken);
+	count = taken.count;
+	compaction_pick_fini(&taken);
+	if (count > 0)
+		compaction_check(manager, table);
+	return rc;
+}
+
+void
+store_pending_repairs(struct table_store *table,
+    void (*each)(void *context, const struct uuid *session, uint64_t bytes), void *context)
+{
+	struct table_view *view = table_view_acquire(table);
+
+	for (uint32_t i = 0; i < view->sstable_count; i++) {
+		const struct sstable_repair *repair = sstable_repair(view->sstables[i], NULL);
+
+		if (repair != NULL && repair->has_pending_repair)
+			each(context, &repair->pending_repair,
+			    sstable_total_size(view->sstables[i]));
+	}
+	table_view_release(view);
 }
 
 void

@@ -31,6 +31,11 @@ struct compaction_pick {
 	/* What the table's other SSTables delete (rows), or replace too (cells), is left out. */
 	enum { COMPACTION_NO_GARBAGE, COMPACTION_GARBAGE_ROWS, COMPACTION_GARBAGE_CELLS } garbage;
 	struct sstable_scrub *scrub; /* not NULL: what is damaged is left out; borrowed */
+	/*
+	 * Not NULL: an anticompaction. What is in `keep` becomes pending in this repair session (borrowed), what is not
+	 * goes into an SSTable of its own.
+	 */
+	const struct uuid *pending_repair;
 };
 void compaction_pick_fini(struct compaction_pick *pick);
 

@@ -164,7 +164,7 @@ static void
 compaction_prepare_options(struct compaction_merger *merger)
 {
 	struct sstable_writer_options *options = &merger->options;
-	bool is_first = true;
+	bool is_first = true, is_pending = true;
 
 	*options = (struct sstable_writer_options){
 	    .table = merger->metadata,
@@ -176,12 +176,16 @@ compaction_prepare_options(struct compaction_merger *merger)
 	};
 	for (uint32_t i = 0; i < merger->pick->count; i++) {
 		const struct sstable_stats *stats = sstable_stats(merger->pick->sstables[i], NULL);
+		const struct sstable_repair *repair =
+		    sstable_repair(merger->pick->sstables[i], NULL);
 
 		options->expected_keys += sstable_estimated_keys(merger->pick->sstables[i]);
-		if (stats != NULL && (i == 0 || stats->repaired_at < options->repaired_at))
-			options->repaired_at = stats->repaired_at;
-		if (stats != NULL && stats->has_pending_repair)
-			options->pending_repair = &stats->pending_repair;
+		if (repair != NULL && (i == 0 || repair->repaired_at < options->repaired_at))
+			options->repaired_at = repair->repaired_at;
+		/* A mixture, which an operator may ask for, is of no session. */
+		is_pending = is_pending && repair != NULL && repair->has_pending_repair &&
+		    (i == 0 || uuid_equal(options->pending_repair, &repair->pending_repair));
+		options->pending_repair = is_pending ? &repair->pending_repair : NULL;
 		merger->can_purge = merger->can_purge || stats == NULL ||
 		    stats->min_local_deletion_time != LOCAL_DELETION_TIME_NONE;
 		if (stats == NULL)
@@ -192,6 +196,8 @@ compaction_prepare_options(struct compaction_merger *merger)
 			options->min_local_deletion_time = stats->min_local_deletion_time;
 		is_first = false;
 	}
+	if (merger->pick->pending_repair != NULL)
+		options->pending_repair = merger->pick->pending_repair;
 	options->commitlog_count = compaction_union_intervals(merger);
 	options->commitlog = merger->intervals;
 	if (atomic_load(&merger->table->store->has_host_id))

@@ -115,6 +115,7 @@ void
 sstable_unref(struct sstable *sstable)
 {
 	struct sstable_binding *binding, *next;
+	struct sstable_change *change, *older;
 
 	/* Acquire: everything that other holders did happened before what follows. */
 	if (sstable == NULL ||
@@ -125,6 +126,10 @@ sstable_unref(struct sstable *sstable)
 	for (binding = atomic_load(&sstable->bindings); binding != NULL; binding = next) {
 		next = binding->next;
 		sstable_binding_free(binding);
+	}
+	for (change = atomic_load(&sstable->change); change != NULL; change = older) {
+		older = change->older;
+		free(change);
 	}
 	if (sstable->context.chunks != NULL) {
 		chunk_cache_drop_file(sstable->context.chunks, sstable->data_id);
@@ -327,8 +332,10 @@ sstable_get_meta(struct sstable *sstable, struct error *err)
 		return NULL;
 	}
 	atomic_store_explicit(&sstable->level, meta->statistics.stats.level, memory_order_relaxed);
-	atomic_store_explicit(
-	    &sstable->repaired_at, meta->statistics.stats.repaired_at, memory_order_relaxed);
+	meta->repair = (struct sstable_repair){.repaired_at = meta->statistics.stats.repaired_at,
+	    .has_pending_repair = meta->statistics.stats.has_pending_repair,
+	    .is_transient = meta->statistics.stats.is_transient,
+	    .pending_repair = meta->statistics.stats.pending_repair};
 	if (!atomic_compare_exchange_strong_explicit(
 		&sstable->meta, &other, meta, memory_order_acq_rel, memory_order_acquire)) {
 		sstable_meta_free(meta);
@@ -576,12 +583,24 @@ sstable_level(struct sstable *sstable)
 	return atomic_load_explicit(&sstable->level, memory_order_relaxed);
 }
 
+const struct sstable_repair *
+sstable_repair(struct sstable *sstable, struct error *err)
+{
+	const struct sstable_meta *meta = sstable_get_meta(sstable, err);
+	const struct sstable_change *change;
+
+	if (meta == NULL)
+		return NULL;
+	change = atomic_load_explicit(&sstable->change, memory_order_acquire);
+	return change == NULL ? &meta->repair : &change->repair;
+}
+
 int64_t
 sstable_repaired_at(struct sstable *sstable)
 {
-	if (sstable_get_meta(sstable, NULL) == NULL)
-		return 0;
-	return atomic_load_explicit(&sstable->repaired_at, memory_order_relaxed);
+	const struct sstable_repair *repair = sstable_repair(sstable, NULL);
+
+	return repair == NULL ? 0 : repair->repaired_at;
 }
 
 static int64_t
@@ -763,6 +782,15 @@ sstable_rewrite_statistics(
 	return rc;
 }
 
+static void
+sstable_put_repair(struct sstable_stats *stats, const struct sstable_repair *repair)
+{
+	stats->repaired_at = repair->repaired_at;
+	stats->has_pending_repair = repair->has_pending_repair;
+	stats->pending_repair = repair->pending_repair;
+	stats->is_transient = repair->is_transient;
+}
+
 int
 sstable_set_level(struct sstable *sstable, int32_t level, struct error *err)
 {
@@ -773,7 +801,7 @@ sstable_set_level(struct sstable *sstable, int32_t level, struct error *err)
 		return -1;
 	changed = *stats;
 	changed.level = level;
-	changed.repaired_at = atomic_load_explicit(&sstable->repaired_at, memory_order_relaxed);
+	sstable_put_repair(&changed, sstable_repair(sstable, NULL));
 	if (sstable_rewrite_statistics(sstable, &changed, err) != 0)
 		return -1;
 	atomic_store_explicit(&sstable->level, level, memory_order_relaxed);
@@ -786,18 +814,24 @@ sstable_set_repaired(struct sstable *sstable, int64_t repaired_at,
 {
 	const struct sstable_stats *stats = sstable_stats(sstable, err);
 	struct sstable_stats changed;
+	struct sstable_change *change;
 
 	if (stats == NULL)
 		return -1;
+	change = xzalloc(sizeof(*change));
+	change->repair = (struct sstable_repair){.repaired_at = repaired_at,
+	    .has_pending_repair = pending_repair != NULL,
+	    .is_transient = is_transient};
+	if (pending_repair != NULL)
+		change->repair.pending_repair = *pending_repair;
 	changed = *stats;
 	changed.level = atomic_load_explicit(&sstable->level, memory_order_relaxed);
-	changed.repaired_at = repaired_at;
-	changed.has_pending_repair = pending_repair != NULL;
-	if (pending_repair != NULL)
-		changed.pending_repair = *pending_repair;
-	changed.is_transient = is_transient;
-	if (sstable_rewrite_statistics(sstable, &changed, err) != 0)
+	sstable_put_repair(&changed, &change->repair);
+	if (sstable_rewrite_statistics(sstable, &changed, err) != 0) {
+		free(change);
 		return -1;
-	atomic_store_explicit(&sstable->repaired_at, repaired_at, memory_order_relaxed);
+	}
+	change->older = atomic_load_explicit(&sstable->change, memory_order_relaxed);
+	atomic_store_explicit(&sstable->change, change, memory_order_release);
 	return 0;
 }

@@ -149,7 +149,7 @@ struct sstable_drop_times {
 /*
  * Statistics.db, decoded (StatsMetadata, ValidationMetadata, the counts of Summary's first and last
  * key). Immutable, lives as long as the SSTable. Level and repair fields are as they were when it was
- * loaded; sstable_level() follows sstable_set_level().
+ * loaded; sstable_level() and sstable_repair() follow sstable_set_level() and sstable_set_repaired().
  */
 struct sstable_stats {
 	struct slice partitioner;
@@ -182,6 +182,17 @@ struct sstable_stats {
  * ERROR_IO or ERROR_CORRUPT. Cheap afterwards (one atomic load). Any thread.
  */
 const struct sstable_stats *sstable_stats(struct sstable *sstable, struct error *err);
+
+/*
+ * Where the table stands between repairs, after sstable_set_repaired() too, which the statistics do not follow. NULL as
+ * sstable_stats(). Lives as long as the caller's reference.
+ */
+struct sstable_repair {
+	int64_t repaired_at; /* ms; 0: not repaired */
+	bool has_pending_repair, is_transient;
+	struct uuid pending_repair;
+};
+const struct sstable_repair *sstable_repair(struct sstable *sstable, struct error *err);
 
 /* Load all that reads need (Filter, Summary, CompressionInfo) now instead of at the first read. */
 int sstable_load(struct sstable *sstable, struct error *err);

@@ -118,6 +118,7 @@ int sstable_corrupt_prefix(const struct sstable_file *file, uint64_t offset, str
 struct sstable_meta {
 	struct arena arena; /* owned */
 	struct statistics statistics;
+	struct sstable_repair repair; /* as loaded */
 };
 
 /* What reads need. */
@@ -141,6 +142,12 @@ struct sstable_binding {
 	struct slice min_position, max_position;
 };
 
+/* What sstable_set_repaired() said; older ones may still be looked at and live as long as the table. */
+struct sstable_change {
+	struct sstable_repair repair;
+	struct sstable_change *older;
+};
+
 struct sstable {
 	atomic_uint refs;
 	struct sstable_context context;
@@ -154,9 +161,10 @@ struct sstable {
 	_Atomic(struct sstable_parts *) parts;
 	_Atomic(struct sstable_binding *) bindings; /* newest first; never removed */
 
-	/* Changed by sstable_set_*(); relaxed: a reader may see the old one a moment longer. */
-	atomic_int level;
-	atomic_llong repaired_at;
+	/* Changed by sstable_set_*(); a reader may see the old one a moment longer. */
+	atomic_int level; /* relaxed */
+	_Atomic(struct sstable_change *)
+	    change; /* newest first, owned; NULL: as in meta; store release, load acquire */
 
 	atomic_bool is_obsolete;
 	void (*on_deleted)(void *argument);

@@ -312,6 +312,20 @@ int store_scrub(struct store *store, struct table_store *table,
 typedef void (*store_verified_fn)(void *argument, const char *path, const struct error *err);
 int store_verify(struct store *store, struct table_store *table, bool is_extended,
     store_verified_fn each, void *argument, struct error *err);
+/*
+ * Incremental repair. store_anticompact(): the unrepaired data of the ranges becomes pending in the session: an SSTable that
+ * lies in them whole is marked, any other is split in two. What came of it when it fails, or the process dies, is
+ * pending all the same: store_finish_repair() ends a session, with the time at which its data was repaired (ms), or 0: it is
+ * unrepaired again. Both wait, may be called again, and leave SSTables of other sessions alone.
+ * ERROR_INVALID: data of the ranges belongs to another session.
+ */
+int store_anticompact(struct store *store, struct table_store *table, const struct uuid *session,
+    const struct stream_range *ranges, uint32_t count, struct error *err);
+int store_finish_repair(struct store *store, struct table_store *table, const struct uuid *session,
+    int64_t repaired_at, struct error *err);
+/* The session of each SSTable that is pending in one. */
+void store_pending_repairs(struct table_store *table,
+    void (*each)(void *context, const struct uuid *session, uint64_t bytes), void *context);
 void store_set_auto_compaction(struct store *store, struct table_store *table, bool is_enabled);
 bool store_auto_compaction(const struct table_store *table);
 /* Bytes per second for all compactions of the node; 0: no limit. */

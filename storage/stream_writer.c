@@ -104,15 +104,16 @@ stream_plan_add(struct stream_plan *plan, struct sstable *sstable,
     const struct stream_plan_options *options, struct error *err)
 {
 	const struct sstable_stats *stats = sstable_stats(sstable, err);
+	const struct sstable_repair *repair = sstable_repair(sstable, err);
 	struct stream_plan_entry *entry = &plan->entries[plan->count];
 	struct stream_file file = {0};
 	bool meets = false;
 
-	if (stats == NULL)
+	if (stats == NULL || repair == NULL)
 		return -1;
 	if (options->pending_repair != NULL &&
-	    (!stats->has_pending_repair ||
-		!uuid_equal(&stats->pending_repair, options->pending_repair)))
+	    (!repair->has_pending_repair ||
+		!uuid_equal(&repair->pending_repair, options->pending_repair)))
 		return 0;
 	for (uint32_t i = 0; i < plan->range_count; i++) {
 		const struct stream_range *range = &plan->ranges[i];
@@ -134,9 +135,10 @@ stream_plan_add(struct stream_plan *plan, struct sstable *sstable,
 	if (!file.is_entire && sstable_estimated_keys(sstable) > file.keys)
 		file.bytes = (uint64_t)((double)file.bytes * (double)file.keys /
 		    (double)sstable_estimated_keys(sstable));
-	file.repaired_at = stats->repaired_at;
-	file.has_pending_repair = stats->has_pending_repair;
-	file.pending_repair = stats->pending_repair;
+	file.repaired_at = repair->repaired_at;
+	/* Who is not part of that repair would keep the file apart for good: there it is unrepaired. */
+	file.has_pending_repair = options->pending_repair != NULL;
+	file.pending_repair = repair->pending_repair;
 	static_assert(sizeof(file.id) >= SSTABLE_ID_TEXT_SIZE, "an SSTable's id fits");
 	sstable_id_format(&sstable_descriptor(sstable)->id, file.id);
 	entry->file = file;

@@ -31,17 +31,17 @@ struct validation_scan {
 };
 
 static bool
-validation_wants(
-    const struct sstable_stats *stats, enum validation_data data, const struct uuid *pending_repair)
+validation_wants(const struct sstable_repair *repair, enum validation_data data,
+    const struct uuid *pending_repair)
 {
 	switch (data) {
 	case VALIDATION_UNREPAIRED:
-		return !stats->has_pending_repair && stats->repaired_at == 0;
+		return !repair->has_pending_repair && repair->repaired_at == 0;
 	case VALIDATION_REPAIRED:
-		return !stats->has_pending_repair && stats->repaired_at != 0;
+		return !repair->has_pending_repair && repair->repaired_at != 0;
 	case VALIDATION_PENDING:
-		return stats->has_pending_repair &&
-		    uuid_equal(&stats->pending_repair, pending_repair);
+		return repair->has_pending_repair &&
+		    uuid_equal(&repair->pending_repair, pending_repair);
 	case VALIDATION_ALL:
 		break;
 	}
@@ -63,11 +63,11 @@ validation_new(struct store *store, struct table_store *table, enum validation_d
 	view = table_view_acquire(table);
 	validation->sstables = xcalloc(view->sstable_count + 1, sizeof(*validation->sstables));
 	for (uint32_t i = 0; i < view->sstable_count && rc == 0; i++) {
-		const struct sstable_stats *stats = sstable_stats(view->sstables[i], err);
+		const struct sstable_repair *repair = sstable_repair(view->sstables[i], err);
 
-		if (stats == NULL)
+		if (repair == NULL)
 			rc = -1;
-		else if (validation_wants(stats, data, pending_repair))
+		else if (validation_wants(repair, data, pending_repair))
 			validation->sstables[validation->count++] = sstable_ref(view->sstables[i]);
 	}
 	table_view_release(view);

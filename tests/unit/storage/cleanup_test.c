@@ -84,7 +84,7 @@ START_TEST(test_cleanup_drops_what_is_not_owned)
 }
 END_TEST
 
-/* Mark the newest SSTables. */
+/* Mark the newest SSTables: open ones, which know it at once. */
 static void
 test_mark(uint32_t from, uint32_t count, int64_t repaired_at, const struct uuid *session)
 {
@@ -94,9 +94,6 @@ test_mark(uint32_t from, uint32_t count, int64_t repaired_at, const struct uuid 
 		ck_assert_int_eq(
 		    sstable_set_repaired(view->sstables[i], repaired_at, session, false, &err), 0);
 	table_view_release(view);
-	/* What was loaded is as it was: begin anew. */
-	store_fixture_close(&fixture);
-	store_fixture_open(&fixture);
 }
 
 START_TEST(test_repaired_and_unrepaired_stay_apart)
@@ -115,13 +112,13 @@ START_TEST(test_repaired_and_unrepaired_stay_apart)
 	view = table_view_acquire(test_table());
 	ck_assert_uint_eq(view->sstable_count, 3);
 	for (uint32_t i = 0; i < view->sstable_count; i++) {
-		const struct sstable_stats *stats = sstable_stats(view->sstables[i], &err);
+		const struct sstable_repair *repair = sstable_repair(view->sstables[i], &err);
 
-		if (stats->has_pending_repair) {
-			ck_assert(uuid_equal(&stats->pending_repair, &session));
+		if (repair->has_pending_repair) {
+			ck_assert(uuid_equal(&repair->pending_repair, &session));
 			pending++;
-		} else if (stats->repaired_at != 0) {
-			ck_assert_int_eq(stats->repaired_at, 4000);
+		} else if (repair->repaired_at != 0) {
+			ck_assert_int_eq(repair->repaired_at, 4000);
 			repaired++;
 		} else {
 			plain++;
@@ -130,6 +127,78 @@ START_TEST(test_repaired_and_unrepaired_stay_apart)
 	table_view_release(view);
 	ck_assert(repaired == 1 && pending == 1 && plain == 1);
 	ck_assert_uint_eq(store_fixture_count(&fixture), 70);
+}
+END_TEST
+
+/* How many SSTables are in the state: pending in the session, repaired at a time, or neither. */
+static uint32_t
+test_count_state(const struct uuid *session, int64_t repaired_at)
+{
+	struct table_view *view = table_view_acquire(test_table());
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < view->sstable_count; i++) {
+		const struct sstable_repair *repair = sstable_repair(view->sstables[i], &err);
+
+		count += session != NULL
+		    ? repair->has_pending_repair && uuid_equal(&repair->pending_repair, session)
+		    : !repair->has_pending_repair && repair->repaired_at == repaired_at;
+	}
+	table_view_release(view);
+	return count;
+}
+
+START_TEST(test_anticompaction_sets_a_session_apart)
+{
+	struct uuid session = {{1, 2, 3}}, other = {{4}};
+	struct stream_range ranges[] = {{INT64_MIN / 2, 0}, {INT64_MAX / 2, INT64_MIN / 4 * 3}};
+	struct stream_range all = {INT64_MIN, INT64_MIN};
+	uint32_t rows;
+
+	store_set_auto_compaction(fixture.store, test_table(), false);
+	test_fill(0, 200);
+	rows = store_fixture_count(&fixture);
+	ck_assert_msg(
+	    store_anticompact(fixture.store, test_table(), &session, ranges, 2, &err) == 0, "%s",
+	    err.text);
+	ck_assert_uint_eq(test_count_state(&session, 0), 1);
+	ck_assert_uint_eq(test_count_state(NULL, 0), 1);
+	ck_assert_uint_eq(store_fixture_count(&fixture), rows);
+	/* Once more changes nothing; another session may not have the same. */
+	ck_assert_int_eq(
+	    store_anticompact(fixture.store, test_table(), &session, ranges, 2, &err), 0);
+	ck_assert_uint_eq(store_fixture_sstables(&fixture), 2);
+	ck_assert_int_eq(
+	    store_anticompact(fixture.store, test_table(), &other, ranges, 2, &err), -1);
+	ck_assert_int_eq(err.code, ERROR_INVALID);
+	/* A change of level keeps it. */
+	{
+		struct table_view *view = table_view_acquire(test_table());
+
+		for (uint32_t i = 0; i < view->sstable_count; i++)
+			ck_assert_int_eq(sstable_set_level(view->sstables[i], 2, &err), 0);
+		table_view_release(view);
+	}
+	ck_assert_uint_eq(test_count_state(&session, 0), 1);
+	store_fixture_close(&fixture);
+	store_fixture_open(&fixture);
+	ck_assert_uint_eq(test_count_state(&session, 0), 1);
+	store_set_auto_compaction(fixture.store, test_table(), false);
+	ck_assert_int_eq(store_finish_repair(fixture.store, test_table(), &other, 7000, &err), 0);
+	ck_assert_uint_eq(test_count_state(&session, 0), 1);
+	ck_assert_int_eq(store_finish_repair(fixture.store, test_table(), &session, 7000, &err), 0);
+	ck_assert_uint_eq(test_count_state(NULL, 7000), 1);
+	/* What lies in the ranges whole is not rewritten, what is repaired is left alone. */
+	ck_assert_int_eq(store_anticompact(fixture.store, test_table(), &other, &all, 1, &err), 0);
+	ck_assert_uint_eq(test_count_state(&other, 0), 1);
+	ck_assert_uint_eq(test_count_state(NULL, 7000), 1);
+	ck_assert_int_eq(store_finish_repair(fixture.store, test_table(), &other, 0, &err), 0);
+	ck_assert_uint_eq(test_count_state(NULL, 0), 1);
+	store_fixture_close(&fixture);
+	store_fixture_open(&fixture);
+	ck_assert_uint_eq(test_count_state(NULL, 0), 1);
+	ck_assert_uint_eq(test_count_state(NULL, 7000), 1);
+	ck_assert_uint_eq(store_fixture_count(&fixture), rows);
 }
 END_TEST
 
@@ -145,6 +214,7 @@ main(void)
 	tcase_set_timeout(cases, 120);
 	tcase_add_test(cases, test_cleanup_drops_what_is_not_owned);
 	tcase_add_test(cases, test_repaired_and_unrepaired_stay_apart);
+	tcase_add_test(cases, test_anticompaction_sets_a_session_apart);
 	suite_add_tcase(suite, cases);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
