@@ -260,6 +260,7 @@ repairs_free(struct repairs *repairs)
 	while (repairs->calls != NULL)
 		repair_call_free(repairs->calls);
 	repair_participant_free(repairs);
+	repair_locals_free(repairs);
 	lock_fini(&repairs->lock);
 	free(repairs);
 }

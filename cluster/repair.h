@@ -95,11 +95,41 @@ struct repair_record {
 	const char *failure;
 };
 
+/* Where an incremental repair stands at a participant (ConsistentSession.State, whose numbers these are). */
+enum repair_state {
+	REPAIR_PREPARING,
+	REPAIR_PREPARED,
+	REPAIR_REPAIRING, /* Cassandra's; ours stays PREPARED */
+	REPAIR_FINALIZE_PROMISED,
+	REPAIR_FINALIZED,
+	REPAIR_HAS_FAILED,
+};
+const char *repair_state_name(enum repair_state state); /* "PREPARED" */
+bool repair_state_is_over(enum repair_state state);
+
+/* A row of system.repairs. */
+struct repair_local {
+	struct repair_local *next;
+	struct uuid id; /* the command's */
+	enum repair_state state;
+	struct endpoint coordinator;
+	int64_t started_ms, last_update_ms;
+	int64_t repaired_at; /* ms; 0: not all replicas take part */
+	const struct uuid *tables;
+	uint32_t table_count;
+	const struct ring_range *ranges;
+	uint32_t range_count;
+	const struct endpoint *participants;
+	uint32_t participant_count;
+};
+
 struct repair_ops {
 	void *context;
 	struct schema *(*schema)(void *context); /* the schema of now; a reference */
 	void (*sync)(void *context, struct repair_sync *sync);
 	void (*record)(void *context, const struct repair_record *record); /* must not wait */
+	/* Write the row of system.repairs; waits. What is over may go after a day. */
+	int (*save)(void *context, const struct repair_local *local, struct error *err);
 	uint64_t session_space; /* bytes of all trees of a job: repair_session_space */
 	uint32_t depth_max; /* repair_session_max_tree_depth */
 };
@@ -111,6 +141,19 @@ repairs_new(struct cluster_env *env, struct peers *peers, struct messaging *mess
 void repairs_free(struct repairs *repairs);
 /* The failure detector gave the peer up. */
 void repairs_peer_is_down(struct repairs *repairs, struct peer *peer);
+
+/* The rows of system.repairs (copied), then go on with what they say. Before the first message. */
+void repairs_add_saved(struct repairs *repairs, const struct repair_local *saved);
+void repairs_resume(struct repairs *repairs);
+
+/* ---- Incremental repairs that this node is part of ---- */
+
+/* Under a lock: the call must be short. */
+void repairs_each_session(struct repairs *repairs,
+    void (*each)(void *context, const struct repair_local *local), void *context);
+/* All participants fail it. Only by its coordinator, unless forced. ERROR_INVALID: no such session, or it is over. */
+int repairs_cancel_session(
+    struct repairs *repairs, const struct uuid *id, bool is_forced, struct error *err);
 
 /* ---- Commands ---- */
 

@@ -180,7 +180,7 @@ repair_record_job(struct repair_job *job, int kind, const char *failure)
 
 /* ---- steps -------------------------------------------------------------------------------------------- */
 
-static void
+void
 repair_ignore(void *context, struct peer *peer, struct slice result, const struct error *err)
 {
 	(void)context;
@@ -299,10 +299,38 @@ repair_command_end(struct repair_command *command, const char *failure)
 			repair_job_cancel(&command->sessions[i].jobs[j]);
 	command->next_job = command->session_count * command->table_count;
 	command->running_jobs = 0;
-	if (failure != NULL && command->options.is_incremental)
+	if (failure != NULL && command->options.is_incremental && !command->is_committing)
 		repair_tell_all(command, VERB_FAILED_SESSION_MSG);
 	repair_tell_all(command, VERB_CLEANUP_MSG);
 	repair_command_close(command, failure == NULL ? NULL : text);
+}
+
+static struct repair_command *
+repair_command_find(struct repairs *repairs, const struct uuid *parent)
+{
+	struct repair_command *command;
+
+	lock_take(&repairs->lock);
+	for (command = repairs->commands; command != NULL; command = command->next)
+		if (!command->is_done && uuid_equal(&command->parent, parent))
+			break;
+	lock_drop(&repairs->lock);
+	return command;
+}
+
+bool
+repair_command_is_running(struct repairs *repairs, const struct uuid *parent)
+{
+	return repair_command_find(repairs, parent) != NULL;
+}
+
+void
+repair_command_cancel(struct repairs *repairs, const struct uuid *parent)
+{
+	struct repair_command *command = repair_command_find(repairs, parent);
+
+	if (command != NULL)
+		repair_command_terminate(command, "The session was cancelled");
 }
 
 void
@@ -329,6 +357,7 @@ repair_finalized(void *context, struct peer *peer, struct slice result, const st
 	if (!repair_step_answered(command, peer, err))
 		return;
 	buffer_init(&payload);
+	command->is_committing = true;
 	repair_encode(command, VERB_FINALIZE_COMMIT_MSG, &payload);
 	repair_step(command, &payload, VERB_FINALIZE_COMMIT_MSG, repair_committed);
 	buffer_fini(&payload);

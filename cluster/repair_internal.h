@@ -44,6 +44,8 @@ typedef void (*repair_call_fn)(
 struct repair_call *repair_call(struct repairs *repairs, struct peer *peer, enum verb verb,
     struct slice payload, repair_call_fn on_done, void *context);
 void repair_call_cancel(struct repair_call *call);
+/* For repair_call(): nobody waits. */
+void repair_ignore(void *context, struct peer *peer, struct slice result, const struct error *err);
 
 /* ---- a command ---- */
 
@@ -139,6 +141,7 @@ struct repair_command {
 	struct error err; /* the first of the step */
 	bool step_has_failed;
 	bool has_prepared; /* participants know of it */
+	bool is_committing; /* participants were told to finalize: it cannot fail any more */
 	uint64_t preview_ranges;
 };
 
@@ -154,6 +157,7 @@ struct repairs {
 	/* Guarded by lock. */
 	struct repair_command *commands; /* owned; the newest first */
 	uint32_t last_number;
+	struct repair_local *locals; /* owned; repair_local.c */
 
 	/* The stage's. */
 	struct repair_call *calls; /* owned */
@@ -161,6 +165,9 @@ struct repairs {
 	struct cluster_timer tick_timer; /* armed while there are works */
 	struct task tick_task;
 	bool is_ticking;
+	struct cluster_timer check_timer; /* repair_local.c: sessions that were promised */
+	struct task check_task, start_task;
+	bool is_checking;
 };
 
 /* ---- repair.c ---- */
@@ -190,6 +197,10 @@ void repair_say(struct repair_command *command, bool has_percent, const char *fo
 void repair_job_ended(struct repair_job *job, const struct error *err);
 void repair_command_terminate(struct repair_command *command, const char *why);
 
+/* Terminate the command of this session, where it runs here. */
+void repair_command_cancel(struct repairs *repairs, const struct uuid *parent);
+bool repair_command_is_running(struct repairs *repairs, const struct uuid *parent);
+
 /* ---- repair_job.c ---- */
 void repair_job_start(struct repair_job *job);
 /* Its questions are not waited for any more. */
@@ -200,5 +211,8 @@ void repair_job_fini(struct repair_job *job);
 void repair_participant_init(struct repairs *repairs); /* handlers */
 void repair_participant_peer_is_down(struct repairs *repairs, struct peer *peer);
 void repair_participant_free(struct repairs *repairs);
+
+/* ---- repair_local.c ---- */
+void repair_locals_free(struct repairs *repairs);
 
 #endif

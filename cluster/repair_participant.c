@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/repair_participant.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +91,13 @@ repair_parent_find(struct repairs *repairs, const struct uuid *id)
 	return NULL;
 }
 
-static struct repair_parent *
+bool
+repair_has_parent(struct repairs *repairs, const struct uuid *id)
+{
+	return repair_parent_find(repairs, id) != NULL;
+}
+
+struct repair_parent *
 repair_parent_new(
     struct repairs *repairs, const struct repair_message *message, struct peer *coordinator)
 {
@@ -161,6 +168,14 @@ repair_work_answer(struct repair_work *work)
 	repair_work_free(work);
 }
 
+/* After a work has gone: was it the last of a parent that nobody needs? */
+static void
+repair_parent_settle(struct repair_parent *parent)
+{
+	if ((parent->is_closed || parent->is_passing) && parent->works == NULL)
+		repair_parent_free(parent);
+}
+
 static void
 repair_work_done(struct task *task, struct worker *worker)
 {
@@ -178,8 +193,7 @@ repair_work_done(struct task *task, struct worker *worker)
 		repair_work_free(work);
 	else
 		repair_work_answer(work);
-	if (parent->is_closed && parent->works == NULL)
-		repair_parent_free(parent);
+	repair_parent_settle(parent);
 }
 
 /* From any thread: back to the stage. */
@@ -289,11 +303,24 @@ repair_validation_progress(void *context, uint64_t partitions, uint64_t bytes, s
 {
 	struct repair_work *work = context;
 
-	(void)partitions;
+	work->partitions += partitions;
 	(void)bytes;
 	if (atomic_load_explicit(&work->is_cancelled, memory_order_relaxed))
 		return error_set(err, ERROR_SHUTDOWN, "Validation was cancelled");
 	return 0;
+}
+
+static void
+repair_log_validation(const struct repair_work *work)
+{
+	const struct table_metadata *table =
+	    schema_table_by_id(work->snapshot->schema, &work->message.table);
+	char session[UUID_TEXT_SIZE];
+
+	uuid_format(&work->message.session, session);
+	log_info("[repair #%s] Validated %" PRIu64 " partitions of %s.%.*s", session,
+	    work->partitions, work->parent->keyspace, (int)table->name.size,
+	    (const char *)table->name.data);
 }
 
 static int
@@ -330,6 +357,8 @@ repair_run_validation(struct repair_work *work, struct error *err)
 		merkle_tree_free(tree);
 	}
 	buffer_fini(&encoded);
+	if (rc == 0)
+		repair_log_validation(work);
 	return rc == 0 ? buffer_check(&work->result, err) : rc;
 }
 
@@ -406,10 +435,21 @@ repair_work_run(struct task *task, struct worker *worker)
 	case VERB_SYNC_REQ:
 		rc = repair_run_sync(work, &err);
 		break;
-	default:
-		rc = error_set(&err, ERROR_PROTOCOL, "Incremental repair is not supported");
+	case VERB_PREPARE_CONSISTENT_REQ:
+		rc = repair_local_prepare(work, &err);
+		break;
+	case VERB_FINALIZE_PROPOSE_MSG:
+		rc = repair_local_promise(work, &err);
+		break;
+	case VERB_FINALIZE_COMMIT_MSG:
+		rc = repair_local_commit(work->parent->repairs, &work->parent->id, &err);
+		break;
+	default: /* VERB_FAILED_SESSION_MSG */
+		rc = repair_local_fail(work->parent->repairs, &work->parent->id, &err);
 		break;
 	}
+	if (rc == 0 && work->result.size == 0)
+		buffer_put_u8(&work->result, REPAIR_DONE);
 	if (rc < 0)
 		repair_work_fail(work, &err);
 	if (rc <= 0)
@@ -547,6 +587,14 @@ repair_handle_asked(struct repairs *repairs, struct message *request, struct are
 
 	if (parent == NULL && message->verb == VERB_PREPARE_MSG)
 		parent = repair_parent_new(repairs, message, repair_peer(repairs, &request->from));
+	if (parent == NULL &&
+	    (message->verb == VERB_FINALIZE_COMMIT_MSG || message->verb == VERB_FAILED_SESSION_MSG))
+		parent = repair_local_parent(repairs, &message->parent);
+	if (parent == NULL && message->verb == VERB_FAILED_SESSION_MSG) {
+		repair_respond(repairs, request, REPAIR_DONE, ""); /* nothing of it here */
+		arena_fini(arena);
+		return;
+	}
 	if (parent == NULL) {
 		uuid_format(&message->parent, id);
 		snprintf(text, sizeof(text),
@@ -564,6 +612,7 @@ repair_handle_asked(struct repairs *repairs, struct message *request, struct are
 	repair_park(work, request);
 	if (work->is_done)
 		repair_work_answer(work);
+	repair_parent_settle(parent);
 }
 
 static void
@@ -575,6 +624,16 @@ repair_handle_cleanup(
 	if (parent != NULL)
 		repair_parent_close(parent);
 	repair_respond(repairs, request, REPAIR_DONE, "");
+}
+
+static void
+repair_handle_status(
+    struct repairs *repairs, struct message *request, const struct repair_message *message)
+{
+	uint8_t answer[] = {REPAIR_DONE, repair_local_state(repairs, &message->parent),
+	    repair_command_is_running(repairs, &message->parent)};
+
+	messaging_respond(repairs->messaging, request, slice_of(answer, sizeof(answer)), NULL);
 }
 
 static void
@@ -594,6 +653,9 @@ repair_handle(void *context, struct message *request, struct worker *worker)
 		    (unsigned)message.preview) != 0)) {
 		repair_respond(repairs, request, REPAIR_FAILED, err.text);
 		arena_fini(&arena);
+	} else if (message.verb == VERB_STATUS_REQ) {
+		repair_handle_status(repairs, request, &message);
+		arena_fini(&arena);
 	} else if (message.verb == VERB_CLEANUP_MSG) {
 		repair_handle_cleanup(repairs, request, &message);
 		arena_fini(&arena);
@@ -609,11 +671,25 @@ repair_participant_init(struct repairs *repairs)
 {
 	static const enum verb verbs[] = {VERB_PREPARE_MSG, VERB_SNAPSHOT_MSG, VERB_VALIDATION_REQ,
 	    VERB_SYNC_REQ, VERB_CLEANUP_MSG, VERB_PREPARE_CONSISTENT_REQ, VERB_FINALIZE_PROPOSE_MSG,
-	    VERB_FINALIZE_COMMIT_MSG, VERB_FAILED_SESSION_MSG};
+	    VERB_FINALIZE_COMMIT_MSG, VERB_FAILED_SESSION_MSG, VERB_STATUS_REQ};
 
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		messaging_handle(repairs->messaging, verbs[i], CLUSTER_STAGE_ANTI_ENTROPY,
 		    repair_handle, repairs);
+}
+
+/* Its coordinator is dead, and nothing was promised: it has failed. */
+static void
+repair_fail_orphan(struct repair_parent *parent)
+{
+	struct repair_message message = {.verb = VERB_FAILED_SESSION_MSG, .parent = parent->id};
+	struct buffer payload;
+
+	buffer_init(&payload);
+	repair_message_encode(&message, &payload);
+	repair_call(parent->repairs, peers_local(parent->repairs->peers), VERB_FAILED_SESSION_MSG,
+	    buffer_slice(&payload), repair_ignore, NULL);
+	buffer_fini(&payload);
 }
 
 void
@@ -623,8 +699,13 @@ repair_participant_peer_is_down(struct repairs *repairs, struct peer *peer)
 
 	for (struct repair_parent *parent = repairs->parents; parent != NULL; parent = next) {
 		next = parent->next;
-		if (parent->coordinator == peer && !parent->is_closed)
-			repair_parent_close(parent);
+		if (parent->coordinator != peer || parent->is_closed)
+			continue;
+		if (repair_local_state(repairs, &parent->id) == REPAIR_FINALIZE_PROMISED)
+			repair_local_check_later(repairs);
+		else if ((parent->flags & REPAIR_IS_INCREMENTAL) != 0)
+			repair_fail_orphan(parent);
+		repair_parent_close(parent);
 	}
 }
 

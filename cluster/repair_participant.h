@@ -39,6 +39,8 @@ struct repair_parent {
 	/* The stage's. */
 	struct repair_work *works; /* owned */
 	struct repair_snapshot *snapshots; /* owned */
+	bool
+	    is_passing; /* of a session of before a restart: it goes when its work has been answered */
 	bool is_closed; /* nobody asks any more; it goes with its last work */
 };
 
@@ -51,6 +53,7 @@ struct repair_work {
 	struct repair_message message;
 	struct repair_snapshot *snapshot; /* owned; VALIDATION: taken before; SNAPSHOT: made */
 	struct repair_sync sync;
+	uint64_t partitions; /* validated */
 	struct buffer result; /* of the answer, with its status */
 	atomic_bool is_cancelled; /* relaxed: a hint to who runs */
 
@@ -59,6 +62,23 @@ struct repair_work {
 	uint64_t parked_ns;
 	bool is_done;
 };
+
+struct repair_parent *repair_parent_new(
+    struct repairs *repairs, const struct repair_message *message, struct peer *coordinator);
+bool repair_has_parent(struct repairs *repairs, const struct uuid *id);
+
+/* ---- repair_local.c: incremental repair; steps run on the validation stage ---- */
+enum { REPAIR_STATE_UNKNOWN = 255 };
+int repair_local_prepare(struct repair_work *work, struct error *err);
+int repair_local_promise(struct repair_work *work, struct error *err);
+int repair_local_commit(struct repairs *repairs, const struct uuid *id, struct error *err);
+int repair_local_fail(struct repairs *repairs, const struct uuid *id, struct error *err);
+uint8_t repair_local_state(struct repairs *repairs, const struct uuid *id);
+/* A parent for a session of before a restart; NULL: not known. */
+struct repair_parent *repair_local_parent(struct repairs *repairs, const struct uuid *id);
+/* A promise is open whose coordinator does not ask any more: find out what became of it. On the anti-entropy stage, or
+ * before the first message. */
+void repair_local_check_later(struct repairs *repairs);
 
 /* The answer is that it failed. */
 void repair_work_fail(struct repair_work *work, const struct error *err);

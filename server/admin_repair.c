@@ -219,3 +219,104 @@ admin_post_terminate_repairs(struct admin_call *call, struct error *err)
 	    call->answer, "count", repairs_terminate_all(call->node->cluster->repairs));
 	return 0;
 }
+
+/* ---- incremental repairs (repair_admin) ------------------------------------------------------------------ */
+
+struct admin_sessions {
+	struct admin_call *call;
+	json_t *list;
+	bool has_all;
+};
+
+static void
+admin_add_session(void *context, const struct repair_local *local)
+{
+	struct admin_sessions *sessions = context;
+	json_t *json, *participants;
+	char id[UUID_TEXT_SIZE], address[ENDPOINT_TEXT_SIZE];
+
+	if (!sessions->has_all && repair_state_is_over(local->state))
+		return;
+	json = json_object();
+	participants = json_array();
+	uuid_format(&local->id, id);
+	admin_set_text(json, "id", id);
+	admin_set_text(json, "state", repair_state_name(local->state));
+	admin_set(json, "last_update_ms", json_integer(local->last_update_ms));
+	admin_set(json, "repaired_at_ms", json_integer(local->repaired_at));
+	admin_set_text(json, "coordinator", endpoint_format(&local->coordinator, address));
+	for (uint32_t i = 0; i < local->participant_count; i++)
+		json_array_append_new(
+		    participants, json_string(endpoint_format(&local->participants[i], address)));
+	admin_set(json, "participants", participants);
+	json_array_append_new(sessions->list, json);
+}
+
+int
+admin_get_repair_sessions(struct admin_call *call, struct error *err)
+{
+	struct admin_sessions sessions = {call, json_array(), admin_is_true(call, "all")};
+
+	admin_set(call->answer, "sessions", sessions.list);
+	if (!admin_is_ready(call, err))
+		return -1;
+	repairs_each_session(call->node->cluster->repairs, admin_add_session, &sessions);
+	return 0;
+}
+
+int
+admin_post_cancel_repair(struct admin_call *call, struct error *err)
+{
+	struct uuid session;
+	const char *text;
+
+	if (!admin_is_ready(call, err) || admin_need(call, "session", &text, err) != 0)
+		return -1;
+	if (uuid_parse(text, strlen(text), &session) != 0)
+		return error_set(err, ERROR_INVALID, "Invalid UUID string: %.40s", text);
+	return repairs_cancel_session(
+	    call->node->cluster->repairs, &session, admin_is_true(call, "force"), err);
+}
+
+/* What is pending in one table: bytes and SSTables of all sessions. */
+struct admin_pending {
+	uint64_t bytes, sstables;
+};
+
+static void
+admin_count_pending(void *context, const struct uuid *session, uint64_t bytes)
+{
+	struct admin_pending *pending = context;
+
+	(void)session;
+	pending->bytes += bytes;
+	pending->sstables++;
+}
+
+int
+admin_get_pending_repairs(struct admin_call *call, struct error *err)
+{
+	json_t *list = json_array();
+	struct table_store **tables;
+	uint32_t count;
+
+	admin_set(call->answer, "tables", list);
+	if (admin_tables(call, &tables, &count, err) != 0)
+		return -1;
+	for (uint32_t i = 0; i < count; i++) {
+		struct admin_pending pending = {0, 0};
+		json_t *json;
+
+		store_pending_repairs(tables[i], admin_count_pending, &pending);
+		if (pending.sstables == 0)
+			continue;
+		json = json_object();
+		admin_set_text(json, "keyspace", table_store_keyspace(tables[i]));
+		admin_set_text(json, "table", table_store_name(tables[i]));
+		admin_set_number(json, "bytes", pending.bytes);
+		admin_set_number(json, "sstables", pending.sstables);
+		json_array_append_new(list, json);
+	}
+	free(tables);
+	return 0;
+}

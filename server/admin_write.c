@@ -419,6 +419,7 @@ const struct admin_route admin_writes[] = {
     {"cachecapacity", true, admin_post_cache_capacity},
     {"cachekeystosave", true, admin_post_cache_keys_to_save},
     {"cleanup", true, admin_post_cleanup},
+    {"cancelrepair", true, admin_post_cancel_repair},
     {"clearsnapshot", true, admin_post_clear_snapshots},
     {"compact", true, admin_post_compact},
     {"compactionthroughput", true, admin_post_compaction_throughput},

@@ -499,8 +499,7 @@ cluster_start(struct cluster *cluster, struct error *err)
 
 	cluster_start_hints(cluster);
 	cluster_start_streams(cluster);
-	cluster_start_repairs(cluster);
-	if (cluster_make_service(cluster, err) != 0 ||
+	if (cluster_start_repairs(cluster, err) != 0 || cluster_make_service(cluster, err) != 0 ||
 	    schema_log_start(cluster->schema_log, err) != 0 ||
 	    system_peers_load(node->executor, cluster_add_saved, cluster, err) != 0 ||
 	    internode_start(cluster->node->internode, cluster->messaging, err) != 0)

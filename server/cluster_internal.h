@@ -41,7 +41,7 @@ void cluster_start_hints(struct cluster *cluster);
 void cluster_drop_hints(struct cluster *cluster, struct peer *peer);
 /* Give all hints to another node, once more to a second one where the first does not take them; before this node leaves. */
 void cluster_transfer_hints(struct cluster *cluster, struct service_wait *wait);
-void cluster_start_repairs(struct cluster *cluster); /* cluster_repair.c */
+int cluster_start_repairs(struct cluster *cluster, struct error *err); /* cluster_repair.c */
 
 /* Gossip this node's LOAD each minute, and now. */
 struct cluster_load *cluster_load_start(struct cluster *cluster);

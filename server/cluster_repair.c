@@ -303,22 +303,27 @@ history_free(struct cluster_history *history)
 	free(history);
 }
 
+static int
+history_execute(struct cluster_history *history, struct error *err)
+{
+	struct slice values[CLUSTER_HISTORY_VALUES];
+
+	for (uint32_t i = 0; i < history->count; i++) {
+		if (buffer_check(&history->values[i], err) != 0)
+			return -1;
+		values[i] = buffer_slice(&history->values[i]);
+	}
+	return internal_execute(
+	    history->cluster->node->executor, history->cql, values, history->count, err);
+}
+
 static void
 history_write(void *argument)
 {
 	struct cluster_history *history = argument;
-	struct slice values[CLUSTER_HISTORY_VALUES];
 	struct error err;
-	int rc = 0;
 
-	for (uint32_t i = 0; i < history->count && rc == 0; i++) {
-		rc = buffer_check(&history->values[i], &err);
-		values[i] = buffer_slice(&history->values[i]);
-	}
-	if (rc == 0)
-		rc = internal_execute(
-		    history->cluster->node->executor, history->cql, values, history->count, &err);
-	if (rc != 0)
+	if (history_execute(history, &err) != 0)
 		log_error("Error executing query %s: %s", history->cql, err.text);
 	history_free(history);
 }
@@ -335,16 +340,225 @@ cluster_record(void *context, const struct repair_record *record)
 		history_free(history);
 }
 
+/* ---- system.repairs (LocalSessions) --------------------------------------------------------------------- */
+
+enum { REPAIR_RANGE_BYTES = 16, REPAIR_OVER_TTL = 24 * 3600 };
+
+static int
+history_compare_addresses(const void *a, const void *b)
+{
+	return endpoint_compare(a, b);
+}
+
+/* participants, participants_wp */
+static void
+history_add_endpoints(
+    struct cluster_history *history, const struct endpoint *endpoints, uint32_t count)
+{
+	struct endpoint *sorted = xcalloc((size_t)count + 1, sizeof(*sorted));
+	char(*texts)[ENDPOINT_TEXT_SIZE] = xcalloc((size_t)count + 1, sizeof(*texts));
+	const char **names = xcalloc((size_t)count + 1, sizeof(*names));
+	struct buffer *set = history_value(history);
+
+	memcpy(sorted, endpoints, count * sizeof(*sorted));
+	qsort(sorted, count, sizeof(*sorted), history_compare_addresses);
+	buffer_put_u32(set, count);
+	for (uint32_t i = 0; i < count; i++) {
+		buffer_put_u32(set, sorted[i].size);
+		buffer_put(set, sorted[i].address, sorted[i].size);
+		names[i] = endpoint_format(&sorted[i], texts[i]);
+	}
+	history_add_texts(history, names, count);
+	free(sorted);
+	free(texts);
+	free(names);
+}
+
+static int
+history_compare_ranges(const void *a, const void *b)
+{
+	return memcmp(a, b, REPAIR_RANGE_BYTES);
+}
+
+static void
+history_add_range_blobs(
+    struct cluster_history *history, const struct ring_range *ranges, uint32_t count)
+{
+	uint8_t(*blobs)[REPAIR_RANGE_BYTES] = xcalloc((size_t)count + 1, sizeof(*blobs));
+	struct buffer *set = history_value(history);
+
+	for (uint32_t i = 0; i < count; i++) {
+		store_u64(blobs[i], (uint64_t)ranges[i].left);
+		store_u64(blobs[i] + 8, (uint64_t)ranges[i].right);
+	}
+	qsort(blobs, count, sizeof(*blobs), history_compare_ranges);
+	buffer_put_u32(set, count);
+	for (uint32_t i = 0; i < count; i++) {
+		buffer_put_u32(set, REPAIR_RANGE_BYTES);
+		buffer_put(set, blobs[i], REPAIR_RANGE_BYTES);
+	}
+	free(blobs);
+}
+
+static int
+history_compare_uuids(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct uuid));
+}
+
+static void
+history_add_uuids(struct cluster_history *history, const struct uuid *uuids, uint32_t count)
+{
+	struct uuid *sorted = xcalloc((size_t)count + 1, sizeof(*sorted));
+	struct buffer *set = history_value(history);
+
+	memcpy(sorted, uuids, count * sizeof(*sorted));
+	qsort(sorted, count, sizeof(*sorted), history_compare_uuids);
+	buffer_put_u32(set, count);
+	for (uint32_t i = 0; i < count; i++) {
+		buffer_put_u32(set, sizeof(sorted[i].bytes));
+		buffer_put(set, sorted[i].bytes, sizeof(sorted[i].bytes));
+	}
+	free(sorted);
+}
+
+static int
+cluster_save_repair(void *context, const struct repair_local *local, struct error *err)
+{
+	struct cluster *cluster = context;
+	struct cluster_history *history = xzalloc(sizeof(*history));
+	int rc;
+
+	history->cluster = cluster;
+	history->cql =
+	    "INSERT INTO system.repairs (parent_id, started_at, last_update, repaired_at, "
+	    "state, coordinator, coordinator_port, participants, participants_wp, ranges, "
+	    "cfids) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?";
+	history_add_uuid(history, &local->id);
+	buffer_put_u64(history_value(history), (uint64_t)local->started_ms);
+	buffer_put_u64(history_value(history), (uint64_t)local->last_update_ms);
+	buffer_put_u64(history_value(history), (uint64_t)local->repaired_at);
+	buffer_put_u32(history_value(history), (uint32_t)local->state);
+	history_add_address(history, &local->coordinator);
+	buffer_put_u32(history_value(history), local->coordinator.port);
+	history_add_endpoints(history, local->participants, local->participant_count);
+	history_add_range_blobs(history, local->ranges, local->range_count);
+	history_add_uuids(history, local->tables, local->table_count);
+	buffer_put_u32(
+	    history_value(history), repair_state_is_over(local->state) ? REPAIR_OVER_TTL : 0);
+	rc = history_execute(history, err);
+	history_free(history);
+	return rc;
+}
+
+/* The next item of a set; false at its end. */
+static bool
+saved_item(struct reader *reader, uint32_t *left, struct slice *item)
+{
+	if (*left == 0 || reader->is_failed)
+		return false;
+	(*left)--;
+	*item = reader_bytes(reader, reader_u32(reader));
+	return !reader->is_failed;
+}
+
+static int64_t
+saved_number(struct slice cell)
+{
+	return cell.size == 8 ? (int64_t)load_u64(cell.data)
+	    : cell.size == 4  ? (int32_t)load_u32(cell.data)
+			      : 0;
+}
+
+static struct reader
+saved_set(struct slice cell, uint32_t *count)
+{
+	struct reader reader = reader_of(slice_is_null(cell) ? slice_of("", 0) : cell);
+
+	*count = reader_left(&reader) >= 4 ? reader_u32(&reader) : 0;
+	/* Each item has its size: what a damaged cell claims is not believed. */
+	if (*count > reader_left(&reader) / 4)
+		*count = 0;
+	return reader;
+}
+
+static void
+cluster_add_saved_repair(struct cluster *cluster, const struct slice *cells)
+{
+	struct repair_local local = {.started_ms = saved_number(cells[1]),
+	    .last_update_ms = saved_number(cells[2]),
+	    .repaired_at = saved_number(cells[3])};
+	int64_t state = saved_number(cells[4]);
+	uint32_t counts[3];
+	struct reader readers[3];
+	struct endpoint *participants;
+	struct ring_range *ranges;
+	struct uuid *tables;
+	struct slice item;
+
+	if (cells[0].size != sizeof(local.id.bytes) || state < REPAIR_PREPARING ||
+	    state > REPAIR_HAS_FAILED || (cells[5].size != 4 && cells[5].size != 16))
+		return;
+	local.state = (enum repair_state)state;
+	memcpy(local.id.bytes, cells[0].data, sizeof(local.id.bytes));
+	local.coordinator.size = (uint8_t)cells[5].size;
+	local.coordinator.port = (uint16_t)saved_number(cells[6]);
+	memcpy(local.coordinator.address, cells[5].data, cells[5].size);
+	for (int i = 0; i < 3; i++)
+		readers[i] = saved_set(cells[7 + i], &counts[i]);
+	local.participants = participants = xcalloc((size_t)counts[0] + 1, sizeof(*participants));
+	local.ranges = ranges = xcalloc((size_t)counts[1] + 1, sizeof(*ranges));
+	local.tables = tables = xcalloc((size_t)counts[2] + 1, sizeof(*tables));
+	while (saved_item(&readers[0], &counts[0], &item)) {
+		char text[ENDPOINT_TEXT_SIZE] = "";
+
+		if (item.size < sizeof(text))
+			memcpy(text, item.data, item.size);
+		if (endpoint_parse(text, cluster->local.port,
+			&participants[local.participant_count], NULL) == 0)
+			local.participant_count++;
+	}
+	while (saved_item(&readers[1], &counts[1], &item))
+		if (item.size == REPAIR_RANGE_BYTES)
+			ranges[local.range_count++] = (struct ring_range){
+			    (int64_t)load_u64(item.data), (int64_t)load_u64(item.data + 8)};
+	while (saved_item(&readers[2], &counts[2], &item))
+		if (item.size == sizeof(tables->bytes))
+			memcpy(tables[local.table_count++].bytes, item.data, item.size);
+	repairs_add_saved(cluster->repairs, &local);
+	free(participants);
+	free(ranges);
+	free(tables);
+}
+
+static int
+cluster_load_repairs(struct cluster *cluster, struct error *err)
+{
+	struct slice cells[INTERNAL_COLUMNS_MAX];
+	struct internal_rows rows;
+
+	if (internal_select(cluster->node->executor,
+		"SELECT parent_id, started_at, last_update, repaired_at, state, coordinator, "
+		"coordinator_port, participants_wp, ranges, cfids FROM system.repairs",
+		NULL, 0, &rows, err) != 0)
+		return -1;
+	while (internal_rows_next(&rows, cells))
+		cluster_add_saved_repair(cluster, cells);
+	internal_rows_fini(&rows);
+	return 0;
+}
+
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
-void
-cluster_start_repairs(struct cluster *cluster)
+int
+cluster_start_repairs(struct cluster *cluster, struct error *err)
 {
 	const struct config *config = cluster->node->config;
 	const struct repair_ops ops = {.context = cluster,
 	    .schema = cluster_repair_schema,
 	    .sync = cluster_sync,
 	    .record = cluster_record,
+	    .save = cluster_save_repair,
 	    .session_space = (uint64_t)config->repair_session_space,
 	    .depth_max = config->repair_session_max_tree_depth < 1
 		? 1
@@ -352,4 +566,8 @@ cluster_start_repairs(struct cluster *cluster)
 
 	cluster->repairs = repairs_new(cluster->env, cluster->peers, cluster->messaging,
 	    cluster->topology, cluster->node->store, &ops);
+	if (cluster_load_repairs(cluster, err) != 0)
+		return -1;
+	repairs_resume(cluster->repairs);
+	return 0;
 }

@@ -19,7 +19,7 @@ static const char *const nodetool_absent[] = {"abortbootstrap", "checktokenmetad
     "invalidatejmxpermissionscache", "invalidatenetworkpermissionscache",
     "invalidatepermissionscache", "invalidaterolescache", "rangekeysample", "rebuild_index",
     "recompress_sstables", "reloadlocalschema", "reloadtriggers", "relocatesstables",
-    "repair_admin", "replaybatchlog", "resetfullquerylog", "resetlocalschema", "setauthcacheconfig",
+    "replaybatchlog", "resetfullquerylog", "resetlocalschema", "setauthcacheconfig",
     "setbatchlogreplaythrottle", "setcolumnindexsize", "setcompactionthreshold",
     "setconcurrentviewbuilders", "setdefaultrf", "setsnapshotthrottle", "viewbuildstatus", NULL};
 

@@ -197,8 +197,128 @@ static const struct nodetool_option repair_options[] = {
     {NULL, NULL, NULL, NULL},
 };
 
+/* ---- repair_admin ------------------------------------------------------------------------------------------ */
+
+/* "a,b"; owned by the tool. */
+static const char *
+repair_join(struct nodetool *tool, const json_t *list)
+{
+	json_t *joined = nodetool_keep(tool, json_string("")), *item;
+	size_t index;
+
+	json_array_foreach(list, index, item) joined = nodetool_keep(tool,
+	    json_sprintf("%s%s%s", json_string_value(joined), index == 0 ? "" : ",",
+		json_string_value(item)));
+	return json_string_value(joined);
+}
+
+static int
+repair_admin_list(struct nodetool *tool)
+{
+	json_t *sessions = json_object_get(
+	    nodetool_get(tool, "repairsessions?all=%s", repair_flag(tool, "--all")), "sessions");
+	struct nodetool_grid grid;
+	json_t *session;
+	size_t index;
+
+	if (json_array_size(sessions) == 0) {
+		printf("no sessions\n");
+		return 0;
+	}
+	nodetool_grid_init(&grid, " | ", 5);
+	nodetool_grid_add(&grid, "id");
+	nodetool_grid_add(&grid, "state");
+	nodetool_grid_add(&grid, "last activity");
+	nodetool_grid_add(&grid, "coordinator");
+	nodetool_grid_add(&grid, "participants");
+	json_array_foreach(sessions, index, session)
+	{
+		nodetool_grid_add(&grid, "%s", nodetool_text(session, "id"));
+		nodetool_grid_add(&grid, "%s", nodetool_text(session, "state"));
+		nodetool_grid_add(&grid, "%d (s)",
+		    (int)((repair_now_ms() - nodetool_int(session, "last_update_ms")) / 1000));
+		nodetool_grid_add(&grid, "/%s", nodetool_text(session, "coordinator"));
+		nodetool_grid_add(
+		    &grid, "%s", repair_join(tool, json_object_get(session, "participants")));
+	}
+	nodetool_grid_print(&grid);
+	nodetool_grid_fini(&grid);
+	return 0;
+}
+
+static int
+repair_admin_cancel(struct nodetool *tool)
+{
+	const char *session = nodetool_option(tool, "--session");
+
+	if (session == NULL && tool->word_count > 1)
+		session = tool->words[1];
+	if (session == NULL)
+		nodetool_refuse("Required option '-s' is missing");
+	(void)nodetool_post(
+	    tool, "cancelrepair?session=%u&force=%s", session, repair_flag(tool, "--force"));
+	return 0;
+}
+
+static int
+repair_admin_pending(struct nodetool *tool)
+{
+	json_t *tables = json_object_get(nodetool_get(tool, "pendingrepairs"), "tables"), *table;
+	struct nodetool_grid grid;
+	size_t index;
+
+	if (json_array_size(tables) == 0) {
+		printf("nothing pending\n");
+		return 0;
+	}
+	nodetool_grid_init(&grid, " | ", 4);
+	nodetool_grid_add(&grid, "keyspace");
+	nodetool_grid_add(&grid, "table");
+	nodetool_grid_add(&grid, "size");
+	nodetool_grid_add(&grid, "sstables");
+	json_array_foreach(tables, index, table)
+	{
+		nodetool_grid_add(&grid, "%s", nodetool_text(table, "keyspace"));
+		nodetool_grid_add(&grid, "%s", nodetool_text(table, "table"));
+		nodetool_grid_add(
+		    &grid, "%s", nodetool_size((uint64_t)nodetool_int(table, "bytes")));
+		nodetool_grid_add(&grid, "%d", (int)nodetool_int(table, "sstables"));
+	}
+	nodetool_grid_print(&grid);
+	nodetool_grid_fini(&grid);
+	return 0;
+}
+
+static int
+repair_admin(struct nodetool *tool)
+{
+	const char *what = tool->word_count > 0 ? tool->words[0] : "list";
+
+	if (strcmp(what, "list") == 0)
+		return repair_admin_list(tool);
+	if (strcmp(what, "cancel") == 0)
+		return repair_admin_cancel(tool);
+	if (strcmp(what, "summarize-pending") == 0)
+		return repair_admin_pending(tool);
+	if (strcmp(what, "cleanup") == 0 || strcmp(what, "summarize-repaired") == 0)
+		nodetool_fail("'repair_admin %s' is a command of Cassandra that this version of "
+			      "Helenus does not have",
+		    what);
+	nodetool_refuse("Found unexpected parameters: [%s]", what);
+}
+
+static const struct nodetool_option repair_admin_options[] = {
+    {"-a", "--all", NULL, "list: sessions that are over too"},
+    {"-f", "--force", NULL, "cancel: on a node that is not the session's coordinator"},
+    {"-s", "--session", "session", "cancel: the session"},
+    {NULL, NULL, NULL, NULL},
+};
+
 const struct nodetool_command nodetool_repair_commands[] = {
     {"repair", "Make replicas equal", "[--] [<keyspace> <tables>...]", 0, NODETOOL_WORDS_MAX,
 	repair_options, repair_run, NULL},
+    {"repair_admin", "Incremental repairs under way: list, cancel, summarize-pending",
+	"[list | cancel -s <session> | summarize-pending]", 0, 2, repair_admin_options,
+	repair_admin, NULL},
     {NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},
 };
