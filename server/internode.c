@@ -190,7 +190,7 @@ internode_free(struct internode *internode)
 			internode_peer_free(link);
 	}
 	if (internode->loops != NULL)
-		for (uint32_t i = 0; i < internode->node->network->loop_count; i++)
+		for (uint32_t i = 0; i < internode->loop_count; i++)
 			free(internode->loops[i].read_memory);
 	free(internode->loops);
 	tls_context_unref(internode->tls);
@@ -337,6 +337,7 @@ internode_start(struct internode *internode, struct messaging *messaging, struct
 	struct network *network = internode->node->network;
 
 	internode->messaging = messaging;
+	internode->loop_count = network->loop_count;
 	internode->loops = xcalloc(network->loop_count, sizeof(*internode->loops));
 	if (internode_listen_address(internode->node->config, internode->listen_address, err) !=
 		0 ||

@@ -260,6 +260,7 @@ struct internode {
 	int listen_fds[INTERNODE_LISTENERS];
 	struct event *accept_events[INTERNODE_LISTENERS];
 	struct internode_loop *loops; /* owned; one for each of the network's */
+	uint32_t loop_count; /* the network's, which may be gone before this */
 	_Atomic uint32_t next_loop; /* for inbound connections and streams */
 	atomic_bool is_running;
 	_Atomic uint64_t send_reserve, receive_reserve; /* bytes, of the whole node */
