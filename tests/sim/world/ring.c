@@ -25,14 +25,18 @@ struct ring_node {
 	struct coordinator *coordinator;
 	struct paxos *paxos;
 	struct streams *streams;
+	struct repairs *repairs;
 	struct hints *hints; /* NULL: none are kept */
 	bool *alive; /* the ring's, by node */
 };
+
+struct ring_session;
 
 struct ring {
 	struct ring_options options;
 	struct world *world;
 	bool *alive;
+	struct ring_session *sessions; /* owned */
 };
 
 static struct ring_node *
@@ -344,6 +348,126 @@ ring_open_store(struct ring_node *node)
 	ring_must(store_replay(node->store, &err), &err);
 }
 
+/* ---- Repair ------------------------------------------------------------------------------ */
+
+struct ring_exchange {
+	struct stream_wait wait; /* first */
+	struct repair_sync *sync;
+};
+
+static void
+ring_exchanged(struct stream_wait *wait, const struct error *err)
+{
+	struct repair_sync *sync = ((struct ring_exchange *)wait)->sync;
+
+	free(wait);
+	sync->on_done(sync, err);
+}
+
+static void
+ring_sync(void *context, struct repair_sync *sync)
+{
+	struct ring_node *node = context;
+	struct ring_exchange *exchange = xzalloc(sizeof(*exchange));
+	struct stream_job *job = stream_job_new(
+	    node->streams, STREAM_REPAIR, sync->has_pending_repair ? &sync->pending_repair : NULL);
+
+	exchange->wait.on_done = ring_exchanged;
+	exchange->sync = sync;
+	stream_job_request(
+	    job, sync->peer, sync->keyspace, &sync->table, 1, sync->ranges, sync->range_count);
+	if (!sync->is_pull)
+		stream_job_send(job, sync->peer, sync->keyspace, &sync->table, 1, sync->ranges,
+		    sync->range_count);
+	stream_job_start(job, &exchange->wait);
+}
+
+static void
+ring_record(void *context, const struct repair_record *record)
+{
+	(void)context;
+	(void)record;
+}
+
+/* What a node's system.repairs has, which outlives it. */
+struct ring_session {
+	struct ring_session *next;
+	uint32_t node;
+	struct repair_local local; /* lists are owned */
+};
+
+static void *
+ring_copy(const void *items, size_t bytes)
+{
+	void *copy = xmalloc(bytes + 1);
+
+	if (bytes > 0)
+		memcpy(copy, items, bytes);
+	return copy;
+}
+
+static int
+ring_save_session(void *context, const struct repair_local *local, struct error *err)
+{
+	struct ring_node *node = context;
+	struct ring_session *session = node->ring->sessions;
+
+	(void)err;
+	while (session != NULL &&
+	    (session->node != node->node->index || !uuid_equal(&session->local.id, &local->id)))
+		session = session->next;
+	if (session != NULL) {
+		session->local.state = local->state;
+		session->local.last_update_ms = local->last_update_ms;
+		return 0;
+	}
+	session = xzalloc(sizeof(*session));
+	session->node = node->node->index;
+	session->local = *local;
+	session->local.tables =
+	    ring_copy(local->tables, local->table_count * sizeof(*local->tables));
+	session->local.ranges =
+	    ring_copy(local->ranges, local->range_count * sizeof(*local->ranges));
+	session->local.participants =
+	    ring_copy(local->participants, local->participant_count * sizeof(*local->participants));
+	session->next = node->ring->sessions;
+	node->ring->sessions = session;
+	return 0;
+}
+
+static void
+ring_free_sessions(struct ring *ring)
+{
+	while (ring->sessions != NULL) {
+		struct ring_session *session = ring->sessions;
+
+		ring->sessions = session->next;
+		free((void *)session->local.tables);
+		free((void *)session->local.ranges);
+		free((void *)session->local.participants);
+		free(session);
+	}
+}
+
+static void
+ring_start_repairs(struct ring_node *node)
+{
+	const struct repair_ops ops = {.context = node,
+	    .schema = ring_schema,
+	    .sync = ring_sync,
+	    .record = ring_record,
+	    .save = ring_save_session,
+	    .session_space = 1 << 20,
+	    .depth_max = 20};
+
+	node->repairs = repairs_new(&node->node->cluster, node->node->peers, node->node->messaging,
+	    node->topology, node->store, &ops);
+	for (struct ring_session *each = node->ring->sessions; each != NULL; each = each->next)
+		if (each->node == node->node->index)
+			repairs_add_saved(node->repairs, &each->local);
+	repairs_resume(node->repairs);
+}
+
 static void *
 ring_start(struct world_node *world_node, void *context)
 {
@@ -397,6 +521,7 @@ ring_start(struct world_node *world_node, void *context)
 	if (node->ring->options.streams.keep_alive_ns != 0)
 		streams = node->ring->options.streams;
 	node->streams = streams_new(&world_node->cluster, node->store, node->topology, &streams);
+	ring_start_repairs(node);
 	return node;
 }
 
@@ -410,6 +535,7 @@ ring_stop(struct world_node *world_node, void *parts, void *context)
 	paxos_free(node->paxos);
 	hints_close(node->hints);
 	coordinator_free(node->coordinator);
+	repairs_free(node->repairs);
 	streams_free(node->streams);
 	store_close(node->store);
 	topology_holder_free(node->topology);
@@ -445,6 +571,7 @@ void
 ring_free(struct ring *ring)
 {
 	world_free(ring->world);
+	ring_free_sessions(ring);
 	free(ring->alive);
 	free(ring);
 }
@@ -459,6 +586,12 @@ struct coordinator *
 ring_coordinator(struct ring *ring, uint32_t node)
 {
 	return ring_node(ring, node)->coordinator;
+}
+
+struct repairs *
+ring_repairs(struct ring *ring, uint32_t node)
+{
+	return ring_node(ring, node)->repairs;
 }
 
 struct streams *

@@ -12,6 +12,7 @@
  *   1  c (pk int, n counter, PRIMARY KEY (pk))
  */
 #include "cluster/coordinator.h"
+#include "cluster/repair.h"
 #include "cluster/paxos.h"
 #include "cluster/hints.h"
 #include "cluster/stream.h"
@@ -34,6 +35,7 @@ struct ring *ring_new(const struct ring_options *options);
 void ring_free(struct ring *ring);
 struct world *ring_world(struct ring *ring);
 struct coordinator *ring_coordinator(struct ring *ring, uint32_t node);
+struct repairs *ring_repairs(struct ring *ring, uint32_t node);
 struct streams *ring_streams(struct ring *ring, uint32_t node);
 /* The ranges that a node is a replica of; the caller frees *out. Asked of any node that is up. */
 uint32_t ring_ranges(struct ring *ring, uint32_t node, struct ring_range **out);
