@@ -166,6 +166,9 @@ int repairs_start(struct repairs *repairs, const struct repair_options *options,
 /* All commands that run end with an error (forceTerminateAllRepairSessions). Returns how many there are. */
 uint32_t repairs_terminate_all(struct repairs *repairs);
 
+/* Validations that run on this node fail, and with them the sessions that they are for (nodetool stop VALIDATION). */
+void repairs_stop_validations(struct repairs *repairs);
+
 /* A line of a command's progress. */
 struct repair_line {
 	int64_t time_ms;

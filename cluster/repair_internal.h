@@ -12,7 +12,7 @@
 #include "storage/merkle_tree.h"
 #include "storage/validation.h"
 
-enum { REPAIR_COMMANDS_KEPT = 100 };
+enum { REPAIR_COMMANDS_KEPT = 100, REPAIR_CLOSED_KEPT = 64 };
 
 /* ---- questions (repair.c) ---- */
 
@@ -162,6 +162,9 @@ struct repairs {
 	/* The stage's. */
 	struct repair_call *calls; /* owned */
 	struct repair_parent *parents; /* owned; repair_participant.c */
+	struct uuid closed
+	    [REPAIR_CLOSED_KEPT]; /* parents that ended last: a late PREPARE shall not bring one back */
+	uint32_t next_closed;
 	struct cluster_timer tick_timer; /* armed while there are works */
 	struct task tick_task;
 	bool is_ticking;

@@ -69,8 +69,10 @@ repair_parent_free(struct repair_parent *parent)
 static void
 repair_parent_close(struct repair_parent *parent)
 {
+	struct repairs *repairs = parent->repairs;
 	struct repair_work *next;
 
+	repairs->closed[repairs->next_closed++ % REPAIR_CLOSED_KEPT] = parent->id;
 	parent->is_closed = true;
 	for (struct repair_work *work = parent->works; work != NULL; work = next) {
 		next = work->next;
@@ -89,6 +91,15 @@ repair_parent_find(struct repairs *repairs, const struct uuid *id)
 		if (!parent->is_closed && uuid_equal(&parent->id, id))
 			return parent;
 	return NULL;
+}
+
+static bool
+repair_was_closed(const struct repairs *repairs, const struct uuid *id)
+{
+	for (uint32_t i = 0; i < REPAIR_CLOSED_KEPT; i++)
+		if (uuid_equal(&repairs->closed[i], id))
+			return true;
+	return false;
 }
 
 bool
@@ -585,7 +596,8 @@ repair_handle_asked(struct repairs *repairs, struct message *request, struct are
 	struct repair_work *work;
 	char text[UUID_TEXT_SIZE + 64], id[UUID_TEXT_SIZE];
 
-	if (parent == NULL && message->verb == VERB_PREPARE_MSG)
+	if (parent == NULL && message->verb == VERB_PREPARE_MSG &&
+	    !repair_was_closed(repairs, &message->parent))
 		parent = repair_parent_new(repairs, message, repair_peer(repairs, &request->from));
 	if (parent == NULL &&
 	    (message->verb == VERB_FINALIZE_COMMIT_MSG || message->verb == VERB_FAILED_SESSION_MSG))
@@ -662,6 +674,38 @@ repair_handle(void *context, struct message *request, struct worker *worker)
 	} else {
 		repair_handle_asked(repairs, request, &arena, &message);
 	}
+}
+
+/* ---- nodetool stop VALIDATION ------------------------------------------------------------------------------ */
+
+struct repair_halt {
+	struct task task;
+	struct repairs *repairs;
+};
+
+static void
+repair_halt(struct task *task, struct worker *worker)
+{
+	struct repairs *repairs = ((struct repair_halt *)task)->repairs;
+
+	(void)worker;
+	for (struct repair_parent *parent = repairs->parents; parent != NULL; parent = parent->next)
+		for (struct repair_work *work = parent->works; work != NULL; work = work->next)
+			if (work->message.verb == VERB_VALIDATION_REQ)
+				atomic_store_explicit(
+				    &work->is_cancelled, true, memory_order_relaxed);
+	free(task);
+}
+
+void
+repairs_stop_validations(struct repairs *repairs)
+{
+	struct repair_halt *halt = xzalloc(sizeof(*halt));
+
+	halt->task.run = repair_halt;
+	halt->repairs = repairs;
+	if (!cluster_submit(repairs->env, CLUSTER_STAGE_ANTI_ENTROPY, &halt->task))
+		free(halt);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */

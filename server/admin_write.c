@@ -188,6 +188,10 @@ admin_post_stop(struct admin_call *call, struct error *err)
 
 	if (text != NULL && uuid_parse(text, strlen(text), &id) != 0)
 		return error_set(err, ERROR_INVALID, "'%s' is no compaction id", text);
+	if (call->node->cluster->repairs != NULL && text == NULL &&
+	    admin_argument(call, "kind") != NULL &&
+	    strcmp(admin_argument(call, "kind"), "VALIDATION") == 0)
+		repairs_stop_validations(call->node->cluster->repairs);
 	count = store_stop_compactions(
 	    call->node->store, text == NULL ? NULL : &id, admin_argument(call, "kind"));
 	json_object_set_new(call->answer, "stopped", json_integer(count));
