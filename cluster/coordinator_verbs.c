@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a replica does for other nodes' coordinators: the handlers of MUTATION_REQ, READ_REPAIR_REQ, READ_REQ,
+ * What a replica does for other nodes' coordinators: the handlers of MUTATION_REQ, READ_REPAIR_REQ, BATCH_STORE_REQ, BATCH_REMOVE_REQ, READ_REQ,
  * RANGE_REQ, COUNTER_MUTATION_REQ and TRUNCATE_REQ (db/MutationVerbHandler, ReadCommandVerbHandler,
  * CounterMutationVerbHandler, TruncateVerbHandler).
  */
@@ -326,6 +326,11 @@ coordinator_handle_verbs(struct coordinator *coordinator)
 	messaging_handle(messaging, VERB_MUTATION_REQ, CLUSTER_STAGE_MUTATION, verb_handle_mutation,
 	    coordinator);
 	messaging_handle(messaging, VERB_READ_REPAIR_REQ, CLUSTER_STAGE_MUTATION,
+	    verb_handle_mutation, coordinator);
+	/* Mutations of system.batches. */
+	messaging_handle(messaging, VERB_BATCH_STORE_REQ, CLUSTER_STAGE_MUTATION,
+	    verb_handle_mutation, coordinator);
+	messaging_handle(messaging, VERB_BATCH_REMOVE_REQ, CLUSTER_STAGE_MUTATION,
 	    verb_handle_mutation, coordinator);
 	messaging_handle(
 	    messaging, VERB_READ_REQ, CLUSTER_STAGE_READ, verb_handle_read, coordinator);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of the API about hinted handoff. */
+/* The calls of the API about what nodes missed: hinted handoff, the batchlog. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/admin_internal.h"
+#include "server/batchlog.h"
 #include "server/cluster.h"
 #include "server/node.h"
 
@@ -151,4 +152,12 @@ admin_post_truncate_hints(struct admin_call *call, struct error *err)
 		    err, ERROR_INVALID, "Can't delete hints for unknown address %s", address);
 	hints_truncate(cluster->hints, &host_id);
 	return 0;
+}
+
+int
+admin_post_replay_batchlog(struct admin_call *call, struct error *err)
+{
+	if (call->node->batchlog == NULL)
+		return error_set(err, ERROR_INVALID, "the node has not joined the ring");
+	return batchlog_replay_now(call->node->batchlog, err);
 }

@@ -81,7 +81,8 @@ int admin_post_gossip(struct admin_call *call, struct error *err);
 int admin_post_join(struct admin_call *call, struct error *err);
 int admin_post_reload_seeds(struct admin_call *call, struct error *err);
 
-/* Hints (admin_hints.c). */
+/* Hints and the batchlog (admin_hints.c). */
+int admin_post_replay_batchlog(struct admin_call *call, struct error *err);
 int admin_get_hints(struct admin_call *call, struct error *err);
 int admin_post_handoff(struct admin_call *call, struct error *err);
 int admin_post_hint_delivery(struct admin_call *call, struct error *err);

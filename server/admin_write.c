@@ -450,6 +450,7 @@ const struct admin_route admin_writes[] = {
     {"removalstatus", true, admin_post_removal_status},
     {"removenode", true, admin_post_remove_node},
     {"repair", true, admin_post_repair},
+    {"replaybatchlog", true, admin_post_replay_batchlog},
     {"resumebootstrap", true, admin_post_resume_bootstrap},
     {"sample", true, admin_post_sample},
     {"scrub", true, admin_post_scrub},

@@ -2,6 +2,7 @@
 #include "server/batch.h"
 #include "base/hash.h"
 #include "server/batchlog.h"
+#include "server/cluster.h"
 #include "server/execution.h"
 
 enum { BATCH_TABLES_NAMED = 16 };
@@ -223,6 +224,8 @@ struct batch_logged {
 	struct coordinator_write write; /* first */
 	struct execution *execution;
 	struct uuid id;
+	struct batchlog_entry entry; /* over a ring */
+	struct task task;
 };
 
 static void
@@ -233,12 +236,49 @@ batch_logged_done(struct coordinator_write *write, const struct error *err)
 
 	execution->worker = write->worker;
 	if (err != NULL) {
-		/* It stays in the batchlog: the next start applies it. */
+		/* It stays in the batchlog, whose replay writes it. */
 		execution_done(execution, err);
 		return;
 	}
-	batchlog_remove(execution->executor, &logged->id);
+	if (logged->entry.peer_count > 0)
+		batchlog_remove_from(
+		    execution->executor, &logged->entry, &logged->id, write->worker);
+	else
+		batchlog_remove(execution->executor, &logged->id);
 	execution_done_void(execution);
+}
+
+/* Two nodes have it. */
+static void
+batch_logged_write(struct task *task, struct worker *worker)
+{
+	struct batch_logged *logged =
+	    (struct batch_logged *)((char *)task - offsetof(struct batch_logged, task));
+
+	logged->write.worker = worker;
+	coordinator_write(logged->execution->executor->coordinator, &logged->write);
+}
+
+static void
+batch_logged_stored(struct batchlog_entry *entry, const struct error *err, struct worker *worker)
+{
+	struct batch_logged *logged =
+	    (struct batch_logged *)((char *)entry - offsetof(struct batch_logged, entry));
+	struct execution *execution = logged->execution;
+	struct error full;
+
+	/* Maybe a network loop: writing is for a stage. */
+	logged->task = (struct task){.run = batch_logged_write};
+	if (err == NULL &&
+	    !cluster_submit(
+		execution->executor->node->cluster->env, CLUSTER_STAGE_MUTATION, &logged->task)) {
+		error_set(&full, ERROR_OVERLOADED, "the mutation stage is full");
+		err = &full;
+	}
+	if (err == NULL)
+		return;
+	execution->worker = worker;
+	execution_done(execution, err);
 }
 
 static int
@@ -247,9 +287,12 @@ batch_write_logged(struct execution *execution, struct mutation *mutations, uint
 {
 	struct batch_logged *logged = arena_zalloc(execution->arena, sizeof(*logged));
 
+	struct executor *executor = execution->executor;
+	bool is_alone = coordinator_is_alone(executor->coordinator);
+
 	if (logged == NULL)
 		return batch_no_memory(err);
-	if (batchlog_store(execution->executor, mutations, count, &logged->id, err) != 0)
+	if (is_alone && batchlog_store(executor, mutations, count, &logged->id, err) != 0)
 		return -1;
 	logged->execution = execution;
 	logged->write.mutations = mutations;
@@ -260,8 +303,13 @@ batch_write_logged(struct execution *execution, struct mutation *mutations, uint
 	logged->write.on_done = batch_logged_done;
 	logged->write.arena = execution->arena;
 	logged->write.worker = execution->worker;
-	coordinator_write(execution->executor->coordinator, &logged->write);
-	return 0;
+	if (is_alone) {
+		coordinator_write(executor->coordinator, &logged->write);
+		return 0;
+	}
+	logged->entry.on_done = batch_logged_stored;
+	return batchlog_store_at(executor, mutations, count, &logged->id, &logged->entry,
+	    logged->write.consistency == CONSISTENCY_ANY, execution->worker, err);
 }
 
 /* A batch that begins again once rows have been read for it. */

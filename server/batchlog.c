@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/batchlog.h"
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include "base/alloc.h"
 #include "base/log.h"
+#include "server/cluster.h"
 #include "server/execution.h"
 #include "server/internal_query.h"
 
@@ -11,43 +14,115 @@ enum {
 	BATCHLOG_VERSION = 0x48, /* the encoding is our own: mutation_encode() */
 };
 
-int
-batchlog_store(struct executor *executor, const struct mutation *mutations, uint32_t count,
-    struct uuid *id, struct error *err)
+static const char batchlog_insert[] =
+    "INSERT INTO system.batches (id, mutations, version) VALUES (?, ?, ?)";
+static const char batchlog_delete[] = "DELETE FROM system.batches WHERE id = ?";
+
+/* Values for batchlog_insert, in the arena; *id is new. */
+static int
+batchlog_values(struct executor *executor, const struct mutation *mutations, uint32_t count,
+    struct uuid *id, struct arena *arena, struct slice values[3], struct error *err)
 {
-	const struct type *type;
-	struct slice *blobs, values[3];
+	const struct type *type = type_list(arena, type_native(TYPE_BLOB), false);
+	struct slice *blobs = arena_calloc(arena, count, sizeof(*blobs));
+	uint8_t *version = arena_alloc(arena, 4);
 	struct buffer encoded;
-	struct arena arena;
-	uint8_t version[4];
 	int rc = 0;
 
-	arena_init(&arena, BATCHLOG_ARENA_BLOCK);
 	buffer_init(&encoded);
-	type = type_list(&arena, type_native(TYPE_BLOB), false);
-	blobs = arena_calloc(&arena, count, sizeof(*blobs));
-	if (type == NULL || blobs == NULL)
+	if (type == NULL || blobs == NULL || version == NULL)
 		rc = error_set(err, ERROR_NO_MEMORY, "no memory for the batchlog");
 	for (uint32_t i = 0; i < count && rc == 0; i++) {
 		buffer_clear(&encoded);
 		mutation_encode(&mutations[i], &encoded);
 		rc = buffer_check(&encoded, err);
-		blobs[i] = arena_copy(&arena, buffer_slice(&encoded));
+		blobs[i] = arena_copy(arena, buffer_slice(&encoded));
 	}
-	if (rc == 0) {
-		executor_next_timeuuid(executor, id->bytes);
-		store_u32(version, BATCHLOG_VERSION);
-		values[0] = slice_of(id->bytes, sizeof(id->bytes));
-		values[1] = type_pack(type, blobs, count, &arena);
-		values[2] = slice_of(version, sizeof(version));
-		rc = internal_execute(executor,
-		    "INSERT INTO system.batches (id, mutations, version) VALUES (?, ?, ?)", values,
-		    3, err);
-	}
+	buffer_fini(&encoded);
+	if (rc != 0)
+		return -1;
+	executor_next_timeuuid(executor, id->bytes);
+	store_u32(version, BATCHLOG_VERSION);
+	values[0] = slice_of(id->bytes, sizeof(id->bytes));
+	values[1] = type_pack(type, blobs, count, arena);
+	values[2] = slice_of(version, 4);
+	return 0;
+}
+
+int
+batchlog_store(struct executor *executor, const struct mutation *mutations, uint32_t count,
+    struct uuid *id, struct error *err)
+{
+	struct slice values[3];
+	struct arena arena;
+	int rc;
+
+	arena_init(&arena, BATCHLOG_ARENA_BLOCK);
+	rc = batchlog_values(executor, mutations, count, id, &arena, values, err);
+	if (rc == 0)
+		rc = internal_execute(executor, batchlog_insert, values, 3, err);
+	arena_fini(&arena);
+	return rc;
+}
+
+/* ---- Over a ring ----------------------------------------------------------------------------- */
+
+/* A statement about system.batches as a mutation, which *out is appended and *mutation shows. */
+static int
+batchlog_encode(struct executor *executor, const char *cql, const struct slice *values,
+    uint32_t count, struct buffer *out, struct slice *mutation, struct error *err)
+{
+	struct internal_batch *batch = internal_batch_new(executor);
+	int rc = internal_batch_add(batch, cql, values, count, err);
+
+	if (rc == 0 && internal_batch_encode(batch, out, err) != 1)
+		rc = -1;
+	if (rc == 0)
+		*mutation = slice_of(out->data + 4, load_u32(out->data));
+	internal_batch_free(batch);
+	return rc;
+}
+
+int
+batchlog_store_at(struct executor *executor, const struct mutation *mutations, uint32_t count,
+    struct uuid *id, struct batchlog_entry *entry, bool is_any, struct worker *worker,
+    struct error *err)
+{
+	struct slice values[3], mutation;
+	struct buffer encoded;
+	struct arena arena;
+	int rc;
+
+	arena_init(&arena, BATCHLOG_ARENA_BLOCK);
+	buffer_init(&encoded);
+	rc = batchlog_values(executor, mutations, count, id, &arena, values, err);
+	if (rc == 0)
+		rc =
+		    batchlog_encode(executor, batchlog_insert, values, 3, &encoded, &mutation, err);
+	if (rc == 0)
+		batchlog_entry_store(executor->coordinator, entry, is_any, mutation, worker);
 	buffer_fini(&encoded);
 	arena_fini(&arena);
 	return rc;
 }
+
+void
+batchlog_remove_from(struct executor *executor, const struct batchlog_entry *entry,
+    const struct uuid *id, struct worker *worker)
+{
+	struct slice value = slice_of(id->bytes, sizeof(id->bytes)), mutation;
+	struct buffer encoded;
+	struct error err;
+
+	buffer_init(&encoded);
+	if (batchlog_encode(executor, batchlog_delete, &value, 1, &encoded, &mutation, &err) == 0)
+		batchlog_entry_remove(executor->coordinator, entry, mutation, worker);
+	else
+		log_warn("a batch that was written stays in the batchlog: %s", err.text);
+	buffer_fini(&encoded);
+}
+
+/* ---- Removal ----------------------------------------------------------------------------------- */
 
 struct batchlog_removal {
 	struct executor *executor;
@@ -61,8 +136,7 @@ batchlog_run_removal(void *argument)
 	struct slice value = slice_of(removal->id.bytes, sizeof(removal->id.bytes));
 	struct error err;
 
-	if (internal_execute(
-		removal->executor, "DELETE FROM system.batches WHERE id = ?", &value, 1, &err) != 0)
+	if (internal_execute(removal->executor, batchlog_delete, &value, 1, &err) != 0)
 		log_warn("a batch that was applied could not be taken out of the batchlog: %s",
 		    err.text);
 	free(removal);
@@ -154,8 +228,9 @@ batchlog_flush_all(struct executor *executor, struct error *err)
 	return rc;
 }
 
-int
-batchlog_replay(struct executor *executor, struct error *err)
+/* What a crash of a lone node left behind. */
+static int
+batchlog_replay_alone(struct executor *executor, struct error *err)
 {
 	struct slice cells[INTERNAL_COLUMNS_MAX];
 	struct schema *schema;
@@ -193,5 +268,255 @@ batchlog_replay(struct executor *executor, struct error *err)
 		batchlog_remove(executor, &id);
 	}
 	internal_rows_fini(&rows);
+	return 0;
+}
+
+/* ---- Replay over a ring ------------------------------------------------------------------------ */
+
+enum {
+	BATCHLOG_PERIOD_MS = 10000,
+	BATCHLOG_NS_PER_MS = 1000000,
+	BATCHLOG_PAGE = 512, /* batches that are read in one go; LIMIT of the statement */
+	BATCHLOG_POLL_US = 10000,
+};
+
+struct batchlog_replayer {
+	struct executor *executor; /* borrowed */
+	struct cluster_timer timer;
+	atomic_bool is_stopped, is_busy;
+	struct batchlog_replay replay;
+	/* Of the replay that runs. */
+	uint32_t count;
+	struct uuid *ids; /* owned */
+	bool has_failed;
+};
+
+static void
+batchlog_replayed(void *argument)
+{
+	struct batchlog_replayer *replayer = argument;
+
+	for (uint32_t i = 0; i < replayer->count && !replayer->has_failed; i++)
+		batchlog_remove(replayer->executor, &replayer->ids[i]);
+	if (replayer->count > 0 && !replayer->has_failed)
+		log_info(
+		    "%u batches were written again from the batchlog", (unsigned)replayer->count);
+	free(replayer->ids);
+	replayer->ids = NULL;
+	atomic_store(&replayer->is_busy, false);
+}
+
+static void
+batchlog_replay_is_done(struct batchlog_replay *replay, const struct error *err)
+{
+	struct batchlog_replayer *replayer = (struct batchlog_replayer *)((char *)replay -
+	    offsetof(struct batchlog_replayer, replay));
+	struct stage *stage = replayer->executor->node->stages[NODE_STAGE_MISC];
+
+	replayer->has_failed = err != NULL;
+	if (err != NULL)
+		log_warn("batches stay in the batchlog for now: %s", err->text);
+	/* A node that stops: they are still there when it starts. */
+	if (!stage_submit_work(stage, batchlog_replayed, replayer)) {
+		free(replayer->ids);
+		replayer->ids = NULL;
+		atomic_store(&replayer->is_busy, false);
+	}
+}
+
+/* The least gc_grace_seconds of a batch's tables. */
+struct batchlog_grace {
+	const struct schema *schema;
+	int64_t seconds;
+};
+
+static void
+batchlog_least_grace(void *argument, const struct uuid *id)
+{
+	struct batchlog_grace *grace = argument;
+	const struct table_metadata *table = schema_table_by_id(grace->schema, id);
+
+	if (table != NULL && table->options.gc_grace_seconds < grace->seconds)
+		grace->seconds = table->options.gc_grace_seconds;
+}
+
+/* Is it so old that what it deletes may have been forgotten? Then writing it could bring that back. */
+static bool
+batchlog_is_expired(
+    const struct type *type, const struct schema *schema, const struct slice *cells, int64_t age_ms)
+{
+	struct batchlog_grace grace = {schema, INT64_MAX / 1000};
+	struct type_iterator iterator;
+	struct slice blob;
+
+	type_iterator_init(&iterator, type, cells[1]);
+	while (type_iterator_next(&iterator, &blob, NULL))
+		mutation_each_table(blob, batchlog_least_grace, &grace);
+	return age_ms >= grace.seconds * 1000;
+}
+
+/* Take one row of system.batches up; returns the bytes of it. */
+static size_t
+batchlog_take(struct batchlog_replayer *replayer, const struct type *type,
+    const struct schema *schema, const struct slice *cells, int64_t now_ms)
+{
+	struct executor *executor = replayer->executor;
+	int64_t timeout_ms = atomic_load(&executor->node->timeouts_ms[NODE_TIMEOUT_WRITE]), made_ms;
+	struct type_iterator iterator;
+	struct slice blob;
+	struct uuid id;
+
+	if (cells[0].size != sizeof(id.bytes) || cells[2].size != 4 || slice_is_null(cells[1]) ||
+	    load_u32(cells[2].data) != BATCHLOG_VERSION)
+		return 0;
+	memcpy(id.bytes, cells[0].data, sizeof(id.bytes));
+	made_ms = uuid_unix_ms(&id);
+	/* Its coordinator may still be at it. */
+	if (now_ms - made_ms < 2 * timeout_ms)
+		return 0;
+	replayer->ids[replayer->count++] = id;
+	if (batchlog_is_expired(type, schema, cells, now_ms - made_ms))
+		return 0;
+	type_iterator_init(&iterator, type, cells[1]);
+	while (type_iterator_next(&iterator, &blob, NULL))
+		batchlog_replay_add(&replayer->replay, blob, made_ms);
+	return cells[1].size;
+}
+
+/* What may be sent in a period: the throttle is shared by all nodes. */
+static uint64_t
+batchlog_budget(const struct executor *executor)
+{
+	struct topology_holder *holder = executor->node->cluster->topology;
+	const struct topology *topology = topology_acquire(holder);
+	uint32_t members = topology_member_count(topology);
+	uint64_t rate = (uint64_t)executor->config->batchlog_replay_throttle;
+
+	topology_release(holder, topology);
+	if (rate == 0)
+		return UINT64_MAX;
+	return rate / (members == 0 ? 1 : members) * (BATCHLOG_PERIOD_MS / 1000);
+}
+
+static int
+batchlog_replay_some(struct batchlog_replayer *replayer, struct error *err)
+{
+	struct executor *executor = replayer->executor;
+	struct slice cells[INTERNAL_COLUMNS_MAX];
+	int64_t now_ms = env_wall_us(executor->env) / 1000;
+	uint64_t budget = batchlog_budget(executor), sent = 0;
+	const struct type *type;
+	struct internal_rows rows;
+	struct schema *schema;
+	struct arena arena;
+	int rc = 0;
+
+	arena_init(&arena, 1024);
+	type = type_list(&arena, type_native(TYPE_BLOB), false);
+	if (type == NULL)
+		rc = error_set(err, ERROR_NO_MEMORY, "no memory for the batchlog");
+	if (rc == 0)
+		rc = internal_select(executor,
+		    "SELECT id, mutations, version FROM system.batches LIMIT 512", NULL, 0, &rows,
+		    err);
+	if (rc == 0) {
+		schema = schema_holder_get(&executor->schema);
+		while (sent < budget && internal_rows_next(&rows, cells))
+			sent += batchlog_take(replayer, type, schema, cells, now_ms);
+		schema_unref(schema);
+		internal_rows_fini(&rows);
+	}
+	arena_fini(&arena);
+	return rc;
+}
+
+static void
+batchlog_run_replay(void *argument)
+{
+	struct batchlog_replayer *replayer = argument;
+	struct executor *executor = replayer->executor;
+	struct error err;
+
+	replayer->count = 0;
+	replayer->ids = xcalloc(BATCHLOG_PAGE, sizeof(*replayer->ids));
+	replayer->replay.on_done = batchlog_replay_is_done;
+	batchlog_replay_begin(
+	    &replayer->replay, executor->coordinator, executor->node->cluster->hints);
+	if (!atomic_load(&replayer->is_stopped) && batchlog_replay_some(replayer, &err) != 0)
+		log_error("the batchlog cannot be read: %s", err.text);
+	batchlog_replay_end(&replayer->replay);
+}
+
+static bool
+batchlog_begin_replay(struct batchlog_replayer *replayer)
+{
+	struct stage *stage = replayer->executor->node->stages[NODE_STAGE_MISC];
+
+	if (atomic_exchange(&replayer->is_busy, true))
+		return false;
+	if (stage_submit_work(stage, batchlog_run_replay, replayer))
+		return true;
+	atomic_store(&replayer->is_busy, false);
+	return false;
+}
+
+static void
+batchlog_fire(struct cluster_timer *timer)
+{
+	struct batchlog_replayer *replayer =
+	    (struct batchlog_replayer *)((char *)timer - offsetof(struct batchlog_replayer, timer));
+
+	if (atomic_load(&replayer->is_stopped))
+		return;
+	/* Nobody gave a lone node anything, and its own batches wait for its start. */
+	if (!coordinator_is_alone(replayer->executor->coordinator))
+		batchlog_begin_replay(replayer);
+	cluster_timer_start(replayer->executor->node->cluster->env, timer,
+	    (uint64_t)BATCHLOG_PERIOD_MS * BATCHLOG_NS_PER_MS);
+}
+
+int
+batchlog_start(struct executor *executor, struct batchlog_replayer **out, struct error *err)
+{
+	struct batchlog_replayer *replayer;
+
+	if (coordinator_is_alone(executor->coordinator) &&
+	    batchlog_replay_alone(executor, err) != 0)
+		return -1;
+	replayer = xzalloc(sizeof(*replayer));
+	replayer->executor = executor;
+	replayer->timer.fire = batchlog_fire;
+	cluster_timer_start(executor->node->cluster->env, &replayer->timer,
+	    (uint64_t)executor->config->cassandra__ring_delay_ms * BATCHLOG_NS_PER_MS);
+	*out = replayer;
+	return 0;
+}
+
+void
+batchlog_stop(struct batchlog_replayer *replayer)
+{
+	if (replayer != NULL)
+		atomic_store(&replayer->is_stopped, true);
+}
+
+void
+batchlog_free(struct batchlog_replayer *replayer)
+{
+	if (replayer == NULL)
+		return;
+	free(replayer->ids);
+	free(replayer);
+}
+
+int
+batchlog_replay_now(struct batchlog_replayer *replayer, struct error *err)
+{
+	while (!batchlog_begin_replay(replayer)) {
+		if (atomic_load(&replayer->is_stopped))
+			return error_set(err, ERROR_SHUTDOWN, "the node stops");
+		usleep(BATCHLOG_POLL_US);
+	}
+	while (atomic_load(&replayer->is_busy) && !atomic_load(&replayer->is_stopped))
+		usleep(BATCHLOG_POLL_US);
 	return 0;
 }

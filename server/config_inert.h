@@ -39,7 +39,6 @@
 	X(back_pressure_enabled) \
 	X(back_pressure_strategy__class_name) \
 	X(batchlog_endpoint_strategy) \
-	X(batchlog_replay_throttle) \
 	X(block_for_peers_in_remote_dcs) \
 	X(block_for_peers_timeout_in_secs) \
 	X(buffer_pool_use_heap_if_exhausted) \

@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "server/batch.h"
-#include "server/batchlog.h"
 #include "server/execution.h"
 #include "server/internal_query.h"
 #include "server/modification.h"
@@ -59,7 +58,7 @@ executor_start(struct executor *executor, struct error *err)
 {
 	if (schema_start(executor, err) != 0)
 		return -1;
-	if (system_local_start(executor, err) != 0 || batchlog_replay(executor, err) != 0)
+	if (system_local_start(executor, err) != 0)
 		return -1;
 	return internal_load_prepared(executor, err);
 }

@@ -26,6 +26,7 @@ struct coordinator;
 struct executor;
 struct internode;
 struct admin;
+struct batchlog_replayer;
 struct estimates;
 
 /* In the order in which nodetool tpstats lists them. */
@@ -89,6 +90,7 @@ struct node {
 	struct coordinator *coordinator;
 	struct executor *executor;
 	struct estimates *estimates;
+	struct batchlog_replayer *batchlog; /* owned; once the ring was joined */
 	struct network *network;
 	struct internode *internode; /* NULL: a node without others */
 	struct admin *admin;

@@ -14,6 +14,7 @@
 #include "cluster/coordinator.h"
 #include "server/admin.h"
 #include "server/estimates.h"
+#include "server/batchlog.h"
 #include "server/cluster.h"
 #include "server/executor.h"
 #include "server/node.h"
@@ -206,7 +207,8 @@ node_start_parts(struct node *node, struct error *err)
 		return -1;
 	if (network_start_loops(node->network, err) != 0 || cluster_start(node->cluster, err) != 0)
 		return -1;
-	if (network_start(node->network, err) != 0)
+	if (batchlog_start(node->executor, &node->batchlog, err) != 0 ||
+	    network_start(node->network, err) != 0)
 		return -1;
 	cluster_set_serving(node->cluster, node->config->start_native_transport);
 	atomic_store(&node->mode, NODE_NORMAL);
@@ -241,6 +243,7 @@ node_drain(struct node *node, struct error *err)
 		    ? 0
 		    : error_set(err, ERROR_SHUTDOWN, "the node is being drained already");
 	log_info("DRAINING: starting drain process");
+	batchlog_stop(node->batchlog);
 	/* First, so that clients of the others turn away from this node before it does from its own. */
 	if (node->cluster != NULL)
 		cluster_leave(node->cluster);
@@ -264,6 +267,7 @@ node_fini(struct node *node)
 	/* An operation of the admin port may be waiting for one, and so would the stages' end. */
 	if (node->store != NULL)
 		store_end_compactions(node->store);
+	batchlog_stop(node->batchlog);
 	if (node->admin != NULL)
 		admin_stop(node->admin);
 	if (node->network != NULL)
@@ -279,6 +283,7 @@ node_fini(struct node *node)
 	estimates_free(node->estimates);
 	if (node->cluster != NULL)
 		cluster_end(node->cluster);
+	batchlog_free(node->batchlog);
 	executor_free(node->executor);
 	coordinator_free(node->coordinator);
 	store_close(node->store);

@@ -19,9 +19,9 @@ static const char *const nodetool_absent[] = {"abortbootstrap", "checktokenmetad
     "invalidatejmxpermissionscache", "invalidatenetworkpermissionscache",
     "invalidatepermissionscache", "invalidaterolescache", "rangekeysample", "rebuild_index",
     "recompress_sstables", "reloadlocalschema", "reloadtriggers", "relocatesstables",
-    "replaybatchlog", "resetfullquerylog", "resetlocalschema", "setauthcacheconfig",
-    "setbatchlogreplaythrottle", "setcolumnindexsize", "setcompactionthreshold",
-    "setconcurrentviewbuilders", "setdefaultrf", "setsnapshotthrottle", "viewbuildstatus", NULL};
+    "resetfullquerylog", "resetlocalschema", "setauthcacheconfig", "setbatchlogreplaythrottle",
+    "setcolumnindexsize", "setcompactionthreshold", "setconcurrentviewbuilders", "setdefaultrf",
+    "setsnapshotthrottle", "viewbuildstatus", NULL};
 
 static const char nodetool_globals[] =
     "[(-h <host> | --host <host>)] [(-p <port> | --port <port>)]\n"

@@ -128,6 +128,8 @@ const struct nodetool_command nodetool_hints_commands[] = {
 	hints_window, NULL},
     {"listpendinghints", "Hints that this node has for others", "", 0, 0, NULL, hints_list, NULL},
     {"pausehandoff", "Deliver no hints for now", "", 0, 0, NULL, hints_switch_delivery, NULL},
+    {"replaybatchlog", "Write what the batchlog has again, and wait", "", 0, 0, NULL, NULL,
+	"replaybatchlog"},
     {"resumehandoff", "Deliver hints again", "", 0, 0, NULL, hints_switch_delivery, NULL},
     {"sethintedhandoffthrottlekb", "Limit of hints that are delivered, KiB/s; 0: none",
 	"<value_in_kb_per_sec>", 1, 1, NULL, hints_set_throttle, NULL},
