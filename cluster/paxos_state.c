@@ -157,26 +157,31 @@ static int
 paxos_state_mutation(struct paxos_step_call *call, int64_t now_seconds, struct error *err)
 {
 	int32_t gc_grace = call->table->options.gc_grace_seconds;
-	struct paxos_row_writer writer = {.call = call,
+	/* Updates are views: what the row is made of lives as long as the call. */
+	struct paxos_row_writer *writer = arena_alloc(call->arena, sizeof(*writer));
+	struct slice *clustering = arena_alloc(call->arena, sizeof(*clustering));
+	struct partition_update *update = arena_zalloc(call->arena, sizeof(*update));
+	struct row row = {.clustering_count = 1,
+	    .clustering = clustering,
+	    .position = slice_null,
+	    .liveness = LIVENESS_NONE,
+	    .deletion = DELETION_LIVE};
+	struct update_builder *builder;
+
+	if (writer == NULL || clustering == NULL || update == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for the state of Paxos");
+	*writer = (struct paxos_row_writer){.call = call,
 	    .timestamp = paxos_ballot_timestamp(&call->commit.ballot),
 	    .now_seconds = now_seconds,
 	    .ttl = gc_grace > PAXOS_TTL_MIN ? gc_grace : PAXOS_TTL_MIN};
-	struct slice clustering = slice_of(call->table->id.bytes, sizeof(call->table->id.bytes));
-	struct partition_update *update = arena_zalloc(call->arena, sizeof(*update));
-	struct row row = {.clustering_count = 1,
-	    .clustering = &clustering,
-	    .position = slice_null,
-	    .liveness = LIVENESS_NONE,
-	    .deletion = DELETION_LIVE,
-	    .cells = writer.cells};
-	struct update_builder *builder;
-
-	paxos_put_step(&writer);
-	row.cell_count = writer.count;
-	if (writer.is_broken)
+	*clustering = slice_of(call->table->id.bytes, sizeof(call->table->id.bytes));
+	paxos_put_step(writer);
+	row.cells = writer->cells;
+	row.cell_count = writer->count;
+	if (writer->is_broken)
 		return error_set(err, ERROR_SERVER, "system.paxos lacks columns");
 	builder = update_builder_new(call->paxos_table, call->commit.key, call->arena);
-	if (builder == NULL || update == NULL)
+	if (builder == NULL)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for the state of Paxos");
 	if (update_builder_add_row(builder, &row, err) != 0 ||
 	    update_builder_finish(builder, update, err) != 0)

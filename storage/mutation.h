@@ -70,7 +70,10 @@ size_t mutation_data_size(const struct mutation *mutation);
 struct update_builder;
 struct update_builder *
 update_builder_new(const struct table_metadata *table, struct slice key, struct arena *arena);
-/* The row's position is computed here when it is null. Cells may be in any order. */
+/*
+ * The row's position is computed here when it is null. Cells may be in any order. Its arrays are not copied: they are
+ * the update's as long as it is used.
+ */
 int
 update_builder_add_row(struct update_builder *builder, const struct row *row, struct error *err);
 void update_builder_delete_partition(struct update_builder *builder, struct deletion deletion);

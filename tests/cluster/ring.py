@@ -76,7 +76,7 @@ class Node:
         config = os.path.join(self.path, "empty.yaml")
         with open(config, "w", encoding="utf-8"):
             pass
-        command = [HELENUSD, "-c", config]
+        command = self.ring.in_network(self.number) + [HELENUSD, "-c", config]
         for key, value in options.items():
             value = str(value).lower() if isinstance(value, bool) else str(value)
             command += ["-D", f"{key.replace('__', '.')}={value}"]
@@ -165,8 +165,11 @@ class Node:
 
 
 class Ring:
-    def __init__(self, count, path=None, seeds=1, **options):
-        self.network = free_network()
+    """wires: a network.Network, whose links can be cut, to stand in; None: the loopback."""
+
+    def __init__(self, count, path=None, seeds=1, wires=None, **options):
+        self.wires = wires
+        self.network = wires.prefix if wires else free_network()
         self.path = path or tempfile.mkdtemp(prefix="helenus-ring-")
         self.owns_path = path is None
         self.options = options
@@ -181,6 +184,10 @@ class Ring:
         node = Node(self, len(self.nodes) + 1, **options)
         self.nodes.append(node)
         return node
+
+    def in_network(self, number):
+        """What starts a program where node `number` stands."""
+        return self.wires.host(number) if self.wires else []
 
     def start(self):
         for node in self.nodes:
@@ -214,5 +221,7 @@ class Ring:
             cluster.shutdown()
         for node in self.nodes:
             node.kill()
+        if self.wires:
+            self.wires.end()
         if self.owns_path:
             shutil.rmtree(self.path, ignore_errors=True)
