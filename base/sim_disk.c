@@ -234,6 +234,7 @@ sim_disk_change(struct sim_disk *disk, struct sim_node *from_folder, const char 
 		old = sim_disk_folder_find(&to_folder->names_now, to_name);
 		if (old != NULL)
 			old->node->links--;
+		assert(node != NULL); /* what gets a name is there */
 		node->links++;
 		sim_disk_folder_put(disk, &to_folder->names_now, to_name, node);
 		to_folder->modified_us = disk->wall_us;

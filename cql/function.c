@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding and calling functions: FunctionResolver. */
+#include <assert.h>
 #include <stdio.h>
 #include "base/hash.h"
 #include "cql/function.h"
@@ -116,6 +117,7 @@ function_signatures(const struct function_list *list)
 static const char *
 function_argument_text(const struct function_argument *argument, struct arena *arena)
 {
+	assert(argument != NULL);
 	if (argument->text != NULL)
 		return argument->text;
 	return argument->type != NULL ? type_name(arena, argument->type) : "?";
@@ -432,6 +434,7 @@ function_is_native(struct slice name)
 static bool
 function_is_marker(const struct function_argument *argument)
 {
+	assert(argument != NULL);
 	return argument->text != NULL && strcmp(argument->text, "?") == 0;
 }
 

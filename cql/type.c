@@ -69,7 +69,7 @@ static const struct type type_natives[TYPE_NATIVE_COUNT] = {
 };
 
 static const char *const type_param_classes[] = {
-    [TYPE_LIST - TYPE_LIST] = "ListType",
+    [0] = "ListType",
     [TYPE_SET - TYPE_LIST] = "SetType",
     [TYPE_MAP - TYPE_LIST] = "MapType",
     [TYPE_TUPLE - TYPE_LIST] = "TupleType",

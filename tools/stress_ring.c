@@ -180,7 +180,7 @@ stress_placement_find(const struct stress_placement *placement, int64_t token)
 	const struct stress_ring *ring = placement->ring;
 	uint32_t low = 0, high;
 
-	if (placement->width == 0)
+	if (placement->width == 0 || ring->token_count == 0)
 		return NULL;
 	high = ring->token_count;
 	while (low < high) {
