@@ -69,6 +69,8 @@ struct repair_sync {
 	bool is_pull; /* only fetch */
 	bool has_pending_repair;
 	struct uuid pending_repair; /* only SSTables of this session, which stay its own */
+	void *
+	    exchange; /* heap memory of who does it; freed with the repair, also where the node stops first */
 	/* Once, on any thread. */
 	void (*on_done)(struct repair_sync *sync, const struct error *err);
 };

@@ -35,6 +35,7 @@ repair_work_free(struct repair_work *work)
 	message_unref(work->request);
 	message_unref(work->parked);
 	repair_snapshot_free(work->snapshot);
+	free(work->sync.exchange);
 	arena_fini(&work->arena);
 	buffer_fini(&work->result);
 	free(work);

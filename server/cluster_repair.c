@@ -28,7 +28,6 @@ cluster_exchanged(struct stream_wait *wait, const struct error *err)
 	    (struct cluster_exchange *)((char *)wait - offsetof(struct cluster_exchange, wait));
 	struct repair_sync *sync = exchange->sync;
 
-	free(exchange);
 	sync->on_done(sync, err);
 }
 
@@ -42,6 +41,7 @@ cluster_sync(void *context, struct repair_sync *sync)
 
 	exchange->wait.on_done = cluster_exchanged;
 	exchange->sync = sync;
+	sync->exchange = exchange;
 	stream_job_request(
 	    job, sync->peer, sync->keyspace, &sync->table, 1, sync->ranges, sync->range_count);
 	if (!sync->is_pull)

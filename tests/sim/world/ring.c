@@ -360,7 +360,6 @@ ring_exchanged(struct stream_wait *wait, const struct error *err)
 {
 	struct repair_sync *sync = ((struct ring_exchange *)wait)->sync;
 
-	free(wait);
 	sync->on_done(sync, err);
 }
 
@@ -374,6 +373,7 @@ ring_sync(void *context, struct repair_sync *sync)
 
 	exchange->wait.on_done = ring_exchanged;
 	exchange->sync = sync;
+	sync->exchange = exchange;
 	stream_job_request(
 	    job, sync->peer, sync->keyspace, &sync->table, 1, sync->ranges, sync->range_count);
 	if (!sync->is_pull)
