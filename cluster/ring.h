@@ -3,9 +3,9 @@
 #define HELENUS_CLUSTER_RING_H
 
 /*
- * Who owns what: for now a ring of one node, which is a replica of everything. Replication factors and what
- * a consistency level asks for are already counted as in a larger ring, so that a level that one
- * node cannot meet is refused as Cassandra refuses it. Immutable after ring_init(). Cassandra:
+ * A node that is alone, and so a replica of everything: the coordinator asks here, not the topology, while there are no
+ * others. Replication factors and what a consistency level asks for are counted as in a larger ring, so that a level
+ * that one node cannot meet is refused as Cassandra refuses it. Immutable after ring_init(). Cassandra:
  * locator/, db/ConsistencyLevel.
  */
 #include "base/consistency.h"
