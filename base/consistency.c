@@ -37,3 +37,28 @@ consistency_parse(const char *name, size_t size, enum consistency *out)
 	}
 	return false;
 }
+
+int32_t
+consistency_answers(enum consistency level, int32_t total, int32_t local)
+{
+	switch (level) {
+	case CONSISTENCY_ANY:
+	case CONSISTENCY_ONE:
+	case CONSISTENCY_LOCAL_ONE:
+		return 1;
+	case CONSISTENCY_TWO:
+		return 2;
+	case CONSISTENCY_THREE:
+		return 3;
+	case CONSISTENCY_QUORUM:
+	case CONSISTENCY_SERIAL:
+	case CONSISTENCY_EACH_QUORUM:
+		return total / 2 + 1;
+	case CONSISTENCY_LOCAL_QUORUM:
+	case CONSISTENCY_LOCAL_SERIAL:
+		return local / 2 + 1;
+	case CONSISTENCY_ALL:
+		return total;
+	}
+	return total;
+}

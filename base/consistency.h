@@ -49,6 +49,12 @@ consistency_is_local(enum consistency level)
 	    level == CONSISTENCY_LOCAL_SERIAL;
 }
 
+/*
+ * Answers that a level asks for of `total` replicas, `local` of them in the coordinator's data center
+ * (ConsistencyLevel.blockFor). EACH_QUORUM, which needs each data center's own number, as if they were one.
+ */
+int32_t consistency_answers(enum consistency level, int32_t total, int32_t local);
+
 /* "LOCAL_QUORUM", ...; "UNKNOWN" for a value that is no level. Static string. */
 const char *consistency_name(enum consistency level);
 

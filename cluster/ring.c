@@ -61,26 +61,9 @@ int32_t
 ring_block_for(
     const struct ring *ring, const struct keyspace_metadata *keyspace, enum consistency consistency)
 {
-	switch (consistency) {
-	case CONSISTENCY_ANY:
-	case CONSISTENCY_ONE:
-	case CONSISTENCY_LOCAL_ONE:
-		return 1;
-	case CONSISTENCY_TWO:
-		return 2;
-	case CONSISTENCY_THREE:
-		return 3;
-	case CONSISTENCY_QUORUM:
-	case CONSISTENCY_SERIAL:
-	case CONSISTENCY_EACH_QUORUM:
-		return ring_replication_factor(ring, keyspace, false) / 2 + 1;
-	case CONSISTENCY_LOCAL_QUORUM:
-	case CONSISTENCY_LOCAL_SERIAL:
-		return ring_replication_factor(ring, keyspace, true) / 2 + 1;
-	case CONSISTENCY_ALL:
-		return ring_replication_factor(ring, keyspace, false);
-	}
-	return 1;
+	int32_t factor = ring_replication_factor(ring, keyspace, consistency_is_local(consistency));
+
+	return consistency_answers(consistency, factor, factor);
 }
 
 int

@@ -585,27 +585,10 @@ int32_t
 consistency_block_for(
     enum consistency level, const struct replication *replication, const char *local_datacenter)
 {
-	switch (level) {
-	case CONSISTENCY_ANY:
-	case CONSISTENCY_ONE:
-	case CONSISTENCY_LOCAL_ONE:
-		return 1;
-	case CONSISTENCY_TWO:
-		return 2;
-	case CONSISTENCY_THREE:
-		return 3;
-	case CONSISTENCY_QUORUM:
-	case CONSISTENCY_SERIAL:
-		return replication->total_factor / 2 + 1;
-	case CONSISTENCY_ALL:
-		return replication->total_factor;
-	case CONSISTENCY_LOCAL_QUORUM:
-	case CONSISTENCY_LOCAL_SERIAL:
-		return replication_factor_of(replication, local_datacenter) / 2 + 1;
-	case CONSISTENCY_EACH_QUORUM:
+	if (level == CONSISTENCY_EACH_QUORUM)
 		return consistency_each_quorum(replication);
-	}
-	return replication->total_factor;
+	return consistency_answers(
+	    level, replication->total_factor, replication_factor_of(replication, local_datacenter));
 }
 
 int32_t

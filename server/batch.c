@@ -393,16 +393,15 @@ batch_run(struct execution *execution, enum ast_batch_kind kind, struct modifica
 		    set.count);
 		if (kind == AST_BATCH_UNLOGGED && !is_counter)
 			batch_check_spread(execution, mutations, set.count);
-		if (is_counter)
-			counter_execute(execution, mutations, set.count,
-			    set.count > 0 ? set.entries[0].keyspace : NULL);
-		else if (kind == AST_BATCH_LOGGED && set.count > 1)
+		if (!is_counter && kind == AST_BATCH_LOGGED && set.count > 1)
 			rc = batch_write_logged(
 			    execution, mutations, set.count, set.entries[0].keyspace, &err);
 		else
 			execution_write(execution, mutations, set.count,
 			    set.count > 0 ? set.entries[0].keyspace : NULL,
-			    kind == AST_BATCH_LOGGED ? WRITE_BATCH : WRITE_UNLOGGED_BATCH);
+			    is_counter                     ? WRITE_COUNTER
+				: kind == AST_BATCH_LOGGED ? WRITE_BATCH
+							   : WRITE_UNLOGGED_BATCH);
 	}
 	table_locks_drop_set(locks, &held);
 	if (rc != 0 && again != NULL && execution_wants_rows(execution))

@@ -129,9 +129,6 @@ void execution_forget_rows(struct execution *execution);
 
 /* Conditional statements: one, or those of a batch, all of one partition. Ends the execution. */
 void cas_execute(struct execution *execution, struct modification *modifications, uint32_t count);
-/* Increments go to their leaders: ends the execution. */
-void counter_execute(struct execution *execution, struct mutation *mutations, uint32_t count,
-    const struct keyspace_metadata *keyspace);
 /* Hand mutations to the coordinator; ends the execution with Void. */
 void execution_write(struct execution *execution, struct mutation *mutations, uint32_t count,
     const struct keyspace_metadata *keyspace, int write_type);

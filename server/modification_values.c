@@ -612,23 +612,6 @@ execution_write(struct execution *execution, struct mutation *mutations, uint32_
 	coordinator_write(execution->executor->coordinator, write);
 }
 
-void
-counter_execute(struct execution *execution, struct mutation *mutations, uint32_t count,
-    const struct keyspace_metadata *keyspace)
-{
-	struct error err;
-
-	if (execution->options->consistency != CONSISTENCY_ANY) {
-		execution_write(execution, mutations, count, keyspace, WRITE_COUNTER);
-		return;
-	}
-	error_set(&err, ERROR_INVALID,
-	    "Consistency level ANY is not yet supported for counter table %.*s",
-	    count > 0 ? (int)mutations[0].updates[0].table->name.size : 0,
-	    count > 0 ? (const char *)mutations[0].updates[0].table->name.data : "");
-	execution_done(execution, &err);
-}
-
 /* A direct plan: one allocation for all the parts. */
 struct modification_direct_parts {
 	struct mutation mutation;
@@ -647,11 +630,8 @@ modification_execute_direct(
 	if (modification_direct(modification, execution, &parts->mutation, &parts->update,
 		&parts->row, &parts->static_row, err) != 0)
 		return -1;
-	if (table_is_counter(modification->plan->table))
-		counter_execute(execution, &parts->mutation, 1, modification->plan->keyspace);
-	else
-		execution_write(
-		    execution, &parts->mutation, 1, modification->plan->keyspace, WRITE_SIMPLE);
+	execution_write(execution, &parts->mutation, 1, modification->plan->keyspace,
+	    table_is_counter(modification->plan->table) ? WRITE_COUNTER : WRITE_SIMPLE);
 	return 0;
 }
 
@@ -680,13 +660,9 @@ modification_execute_general(
 	rc = modification_collect(modification, execution, &set, err);
 	if (rc == 0)
 		rc = mutation_set_finish(&set, &mutations, err);
-	if (rc == 0) {
-		if (table_is_counter(plan->table))
-			counter_execute(execution, mutations, set.count, plan->keyspace);
-		else
-			execution_write(
-			    execution, mutations, set.count, plan->keyspace, WRITE_SIMPLE);
-	}
+	if (rc == 0)
+		execution_write(execution, mutations, set.count, plan->keyspace,
+		    table_is_counter(plan->table) ? WRITE_COUNTER : WRITE_SIMPLE);
 	/* The write is visible when the coordinator returns, whenever it is acknowledged. */
 	table_locks_drop_set(locks, &held);
 	return rc;
