@@ -6,12 +6,14 @@
  * An executor that answers every frame with a canned result, so that the network stage can be tested
  * and measured alone. Included once by a program: it stands in for server/executor.c. What the body of a
  * QUERY says, it does: "SLEEP n" sleeps n ms on a stage, "BIG n" answers n bytes, "LATER" is answered by
- * another thread; PREPARE makes every marker a blob; anything else, and every EXECUTE, is Void.
+ * another thread; PREPARE makes every marker a blob; an EXECUTE of a SELECT has a row of the stress tool's
+ * standard1, always the same; anything else is Void.
  */
 #include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 #include "base/alloc.h"
 #include "base/error.h"
@@ -27,12 +29,46 @@ struct executor {
 	atomic_int later; /* threads that still run */
 };
 
+/* The first byte of a prepared id says what an EXECUTE of it is answered with. */
+enum { NULL_ID_ROWS = 'R', NULL_ID_VOID = 'V' };
+
+#define NULL_COLUMN(column)                                                                        \
+	{                                                                                          \
+		.keyspace = {(const uint8_t *)"null", 4}, .table = {(const uint8_t *)"null", 4},   \
+		.name = {                                                                          \
+			(const uint8_t *)column,                                                   \
+			sizeof(column) - 1                                                         \
+		}                                                                                  \
+	}
+
+static struct column_spec null_specs[] = {NULL_COLUMN("key"), NULL_COLUMN("C0"), NULL_COLUMN("C1"),
+    NULL_COLUMN("C2"), NULL_COLUMN("C3"), NULL_COLUMN("C4")};
+enum { NULL_COLUMNS = sizeof(null_specs) / sizeof(null_specs[0]) };
+static const struct columns_metadata null_columns = {
+    .columns = null_specs, .column_count = NULL_COLUMNS};
+
+static void
+null_rows(struct request *request)
+{
+	static const char value[34] = "every row of this server is canned";
+	struct response_rows rows = response_begin_rows(
+	    &request->response, request->header.version, &null_columns, true, NULL);
+
+	response_put_cell(&request->response, slice_of(value, 10));
+	for (int i = 1; i < NULL_COLUMNS; i++)
+		response_put_cell(&request->response, slice_of(value, sizeof(value)));
+	rows.row_count++;
+	response_end_rows(&request->response, &rows, slice_null);
+}
+
 struct executor *
 executor_new(struct node *node)
 {
 	struct executor *executor = xzalloc(sizeof(*executor));
 
 	executor->node = node;
+	for (int i = 0; i < NULL_COLUMNS; i++)
+		null_specs[i].type = type_native(TYPE_BLOB);
 	return executor;
 }
 
@@ -117,6 +153,12 @@ null_prepared(struct request *request)
 	    .id = id, .result_metadata_id = id, .markers.columns = columns};
 
 	md5(query, id);
+	id[0] =
+	    strncasecmp((const char *)query.data, "select", query.size < 6 ? query.size : 6) == 0
+	    ? NULL_ID_ROWS
+	    : NULL_ID_VOID;
+	if (id[0] == NULL_ID_ROWS)
+		info.result = null_columns;
 	for (size_t i = 0; i < query.size && info.markers.column_count < MARKERS; i++) {
 		uint32_t at = info.markers.column_count;
 
@@ -152,9 +194,15 @@ null_answer(struct request *request)
 		    request->header.stream, OPCODE_RESULT, 0, NULL);
 		null_prepared(request);
 	} else {
+		struct slice id =
+		    message_peek_prepared_id(&(struct envelope){request->header, request->body});
+
 		response = response_begin(&request->response, request->header.version,
 		    request->header.stream, OPCODE_RESULT, 0, NULL);
-		response_put_void(&request->response);
+		if (id.size > 0 && id.data[0] == NULL_ID_ROWS)
+			null_rows(request);
+		else
+			response_put_void(&request->response);
 	}
 	response_end(&response, COMPRESSION_NONE);
 }
