@@ -427,8 +427,11 @@ coordinator_read_local(struct coordinator *coordinator, struct coordinator_read 
 {
 	struct partition_iterator *source;
 	struct error err;
+	int rc = read->key_count > 1
+	    ? partitions_read_local(coordinator, read, &source, &err)
+	    : store_read(coordinator->store, read->command, read->arena, &source, &err);
 
-	if (store_read(coordinator->store, read->command, read->arena, &source, &err) != 0) {
+	if (rc != 0) {
 		if (err.code < ERROR_SERVER) {
 			err.code = ERROR_READ_FAILURE;
 			err.consistency = (uint16_t)read->consistency;

@@ -133,6 +133,12 @@ void coordinator_write(struct coordinator *coordinator, struct coordinator_write
  */
 struct coordinator_read {
 	const struct read_command *command;
+	/*
+	 * Several partitions at once (an IN of keys): the answer has them in this order. The first is the command's own, which
+	 * alone has its after_position; the limits are for each of them. Alive until the source is closed. 0: one.
+	 */
+	const struct slice *keys;
+	uint32_t key_count;
 	const struct keyspace_metadata *keyspace;
 	enum consistency consistency;
 	struct arena *arena; /* the coordinator's until on_done; the source's memory */

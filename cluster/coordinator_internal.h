@@ -85,8 +85,11 @@ void counter_request_start(struct coordinator *coordinator, struct coordinator_w
 /* This node leads the one mutation of the write. */
 void counter_request_lead(struct coordinator *coordinator, struct coordinator_write *write);
 
-/* ---- read_request.c ---- */
+/* ---- partition_request.c ---- */
 void read_request_start(struct coordinator *coordinator, struct coordinator_read *read);
+/* The partitions from this node's own store, each when it is asked for. */
+int partitions_read_local(struct coordinator *coordinator, const struct coordinator_read *read,
+    struct partition_iterator **out, struct error *err);
 
 /* ---- coordinator_verbs.c ---- */
 void coordinator_handle_verbs(struct coordinator *coordinator);

@@ -673,7 +673,9 @@ read_part_settle(struct read_part *part, struct worker *worker)
 {
 	struct read_request *request = part->request;
 	struct partition_iterator **sources;
+	uint32_t count = 0;
 	struct error err;
+	int rc = 0;
 
 	lock_take(&request->lock);
 	part->phase = READ_SETTLED;
@@ -684,13 +686,18 @@ read_part_settle(struct read_part *part, struct worker *worker)
 		range_request_settled(request, worker);
 		return;
 	}
-	sources = arena_alloc(request->read->arena, sizeof(*sources));
+	sources = arena_calloc(request->read->arena, request->part_count, sizeof(*sources));
 	if (sources == NULL)
-		error_set(&err, ERROR_NO_MEMORY, "no memory for a read");
-	if (sources == NULL || read_part_source(part, sources, &err) != 0)
-		read_part_fail_late(part, &err, worker);
-	else
-		read_request_succeed(request, sources, 1, worker);
+		rc = error_set(&err, ERROR_NO_MEMORY, "no memory for a read");
+	for (; rc == 0 && count < request->part_count; count++)
+		rc = read_part_source(&request->parts[count], &sources[count], &err);
+	if (rc == 0) {
+		read_request_succeed(request, sources, count, worker);
+		return;
+	}
+	for (uint32_t i = 0; i + 1 < count; i++)
+		partition_iterator_close(sources[i]);
+	read_part_fail_late(part, &err, worker);
 }
 
 /* ---- Repairs ------------------------------------------------------------------------------- */
@@ -1142,57 +1149,4 @@ read_request_begin(struct read_request *request, struct worker *worker)
 {
 	read_request_send(request, worker);
 	read_request_run(request, worker);
-}
-
-static void
-read_request_single(
-    struct coordinator *coordinator, struct coordinator_read *read, const struct replica_plan *plan)
-{
-	struct read_request *request =
-	    read_request_new(coordinator, read, COORDINATOR_TIMEOUT_READ);
-	struct error err;
-	int rc = 0;
-
-	if (request == NULL || read_request_make_parts(request, 1, plan->count) != 0)
-		rc = error_set(&err, ERROR_NO_MEMORY, "no memory for a read");
-	if (rc == 0)
-		rc = read_part_init(&request->parts[0], read->command, plan, false, &err);
-	if (rc == 0) {
-		read_request_begin(request, read->worker);
-		return;
-	}
-	if (request != NULL)
-		read_request_unref(request);
-	read->on_done(read, NULL, &err);
-}
-
-void
-read_request_start(struct coordinator *coordinator, struct coordinator_read *read)
-{
-	const struct topology *topology = topology_acquire(coordinator->ring.topology);
-	const struct replication *replication = topology_replication(topology, read->keyspace);
-	const struct read_command *command = read->command;
-	struct replica_plan plan;
-	bool is_here = replication_is_local_strategy(replication);
-	struct error err;
-	int rc = 0;
-
-	if (!is_here && command->is_range) {
-		range_request_start(coordinator, read, topology, replication);
-		return;
-	}
-	if (!is_here)
-		rc = replica_plan_for_read(&plan, topology, replication, command->token,
-		    read->consistency,
-		    command->table->options.speculative_retry.kind == RETRY_ALWAYS,
-		    coordinator->ring.snitch, read->arena, &err);
-	if (!is_here && rc == 0)
-		is_here = plan.contact_count == 1 && plan.replicas[0].peer->is_local;
-	if (!is_here && rc == 0)
-		read_request_single(coordinator, read, &plan);
-	topology_release(coordinator->ring.topology, topology);
-	if (rc != 0)
-		read->on_done(read, NULL, &err);
-	else if (is_here)
-		coordinator_read_local(coordinator, read);
 }

@@ -3,8 +3,8 @@
 #define HELENUS_CLUSTER_READ_REQUEST_H
 
 /*
- * A read over a ring while it is under way: one part for a partition, or one for each sub-range of a batch of a
- * range read (cluster/range_request.c). Internal to the coordinator.
+ * A read over a ring while it is under way: one part for each partition (cluster/partition_request.c), or one for
+ * each sub-range of a batch of a range read (cluster/range_request.c). Internal to the coordinator.
  *
  * A part's way (service/reads/ReadCallback, DigestResolver, DataResolver, BlockingReadRepair):
  *
@@ -59,7 +59,7 @@ struct read_replica {
 struct read_part {
 	struct read_request *request;
 	const struct read_command *command; /* in the caller's memory, as long as request->read */
-	struct read_command own; /* a sub-range's */
+	struct read_command own; /* a sub-range's, a partition's of several */
 	/* Owned; guarded by the lock. One of both is there from the start, the other when it is asked for. */
 	struct message_payload *data_payload, *digest_payload;
 	bool needs_digest; /* of the data: there may be others to compare with */
@@ -105,7 +105,7 @@ struct read_request {
 	struct read_block *blocks; /* owned; memory of the parts */
 	struct read_part *parts; /* of this batch, in order */
 	uint32_t part_count, unsettled;
-	struct range_scan *scan; /* NULL: one partition; in the caller's arena */
+	struct range_scan *scan; /* NULL: partitions; in the caller's arena */
 };
 
 /* Make a request; one reference, which is the runner's. NULL: no memory. */

@@ -21,6 +21,10 @@
 enum {
 	SELECT_CHUNK_ROWS = 2000, /* read at a time; bounds the memory of a long scan */
 	SELECT_SCRATCH_BLOCK = 64 << 10,
+	/* Partitions of an IN that are read at once; where nothing says how many rows each may have, fewer. */
+	SELECT_KEYS_MIN = 8,
+	SELECT_KEYS_MAX = 64,
+	SELECT_WIDE_KEYS_MAX = 16,
 };
 
 /* A row whose cells are in run->sorted, to be put in order at the end. */
@@ -40,6 +44,8 @@ struct select_run {
 	/* What is left. */
 	struct slice *keys;
 	uint32_t key_count, key_index;
+	uint32_t chunk_keys; /* of the chunk: from key_index on */
+	uint32_t wide_keys; /* at the next chunk, where partitions may be of any size */
 	bool is_range;
 	uint32_t left; /* rows (groups) of LIMIT */
 	uint32_t left_in_page;
@@ -762,9 +768,10 @@ select_next_command(struct select_run *run)
 			command->range.start_key_exclusive = run->is_partition_done;
 			return true;
 		}
-		if (!run->is_partition_done)
-			return true;
-		run->key_index++;
+		while (!slice_equal(run->keys[run->key_index], buffer_slice(&run->last_key)))
+			run->key_index++;
+		if (run->is_partition_done)
+			run->key_index++;
 	}
 	if (run->is_range)
 		return false;
@@ -773,6 +780,33 @@ select_next_command(struct select_run *run)
 	command->key = run->keys[run->key_index];
 	command->token = murmur3_token(command->key);
 	return true;
+}
+
+/* How many partitions are read at once: what is read beyond the limits is thrown away. */
+static uint32_t
+select_count_keys(struct select_run *run)
+{
+	const struct read_command *command = &run->command;
+	uint32_t left = run->key_count - run->key_index, most, each;
+
+	if (run->is_range || run->table->is_virtual || left == 1 ||
+	    run->left_in_partition != run->per_partition)
+		return 1;
+	each = run->table->clustering_count == 0 ? 1
+	    : command->clustering.is_names       ? command->clustering.slice_count
+						 : UINT32_MAX;
+	if (command->per_partition_limit < each)
+		each = command->per_partition_limit;
+	if (each >= command->row_limit) {
+		if (run->wide_keys == 0)
+			run->wide_keys = SELECT_KEYS_MIN;
+		most = run->wide_keys;
+	} else {
+		most = command->row_limit / (each == 0 ? 1 : each);
+		most = most < SELECT_KEYS_MIN ? SELECT_KEYS_MIN : most;
+		most = most > SELECT_KEYS_MAX ? SELECT_KEYS_MAX : most;
+	}
+	return left < most ? left : most;
 }
 
 /* The arena of the next chunk: the request's own at first, later one that is emptied each time. */
@@ -870,6 +904,7 @@ select_read(struct select_run *run)
 	    run->plan->is_grouped || run->left_in_partition != run->per_partition
 	    ? READ_LIMIT_NONE
 	    : run->per_partition;
+	run->chunk_keys = select_count_keys(run);
 	if (run->table->is_virtual) {
 		run->has_error = virtual_table_read(execution->executor, &run->command,
 				     run->terms.arena, &run->source, &run->err) != 0;
@@ -881,6 +916,8 @@ select_read(struct select_run *run)
 				  : "Executing single-partition query on %.*s",
 		    (int)run->table->name.size, (const char *)run->table->name.data);
 	run->read = (struct coordinator_read){.command = &run->command,
+	    .keys = run->is_range ? NULL : run->keys + run->key_index,
+	    .key_count = run->chunk_keys,
 	    .keyspace = execution->plan->keyspace_metadata,
 	    .consistency = select_level(run),
 	    .arena = run->terms.arena,
@@ -932,14 +969,19 @@ select_answer_taken(struct select_run *run, struct error *err)
 	if (select_take(run, err) != 0)
 		return select_failed(run, err);
 	if (!run->is_chunk_full && !run->is_finished && !run->is_range) {
-		/* This partition is exhausted. */
-		run->key_index++;
+		/* These partitions are exhausted. */
+		run->key_index += run->chunk_keys;
 		run->command.after_position = slice_null;
 		if (!run->plan->is_grouped)
 			run->left_in_partition = run->per_partition;
 	}
 	if (!run->is_chunk_full && run->is_range)
 		run->is_finished = true;
+	/* Full chunks show that partitions are large, others that more of them have room. */
+	if (run->is_chunk_full)
+		run->wide_keys = (run->wide_keys + 1) / 2;
+	else if (run->wide_keys < SELECT_WIDE_KEYS_MAX)
+		run->wide_keys *= 2;
 	return 0;
 }
 

@@ -31,11 +31,12 @@ live_reader_count_tombstones(struct live_reader *reader, uint32_t count, struct 
 		return 0;
 	reader->tombstones += count;
 	if (reader->tombstone_failure_threshold == 0 ||
-	    reader->tombstones <= reader->tombstone_failure_threshold)
+	    reader->tombstones - reader->tombstones_before <= reader->tombstone_failure_threshold)
 		return 0;
 	error_set(err, ERROR_READ_FAILURE,
 	    "Scanned over %llu tombstones during query of %.*s.%.*s; query aborted",
-	    (unsigned long long)reader->tombstones, (int)reader->command->table->keyspace.size,
+	    (unsigned long long)(reader->tombstones - reader->tombstones_before),
+	    (int)reader->command->table->keyspace.size,
 	    (const char *)reader->command->table->keyspace.data,
 	    (int)reader->command->table->name.size,
 	    (const char *)reader->command->table->name.data);
@@ -67,7 +68,8 @@ live_reader_resumes(const struct live_reader *reader)
 
 	if (slice_is_null(command->after_position))
 		return false;
-	return !command->is_range || slice_equal(command->range.start_key, reader->partition->key);
+	return slice_equal(
+	    command->is_range ? command->range.start_key : command->key, reader->partition->key);
 }
 
 static int
@@ -78,6 +80,8 @@ live_reader_open_partition(struct live_reader *reader, struct error *err)
 
 	reader->has_static = false;
 	reader->has_yielded = false;
+	if (!reader->command->is_range)
+		reader->tombstones_before = reader->tombstones;
 	reader->partition_rows_left = reader->command->per_partition_limit;
 	if (!partition->has_static_row || !reader->command->clustering.with_static)
 		return 0;

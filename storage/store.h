@@ -211,6 +211,8 @@ struct live_reader {
 	bool has_static, has_yielded;
 	uint32_t rows_left, partition_rows_left;
 	uint64_t tombstones; /* seen so far */
+	/* In partitions before this one, where each was asked for by its key: the threshold is for each of them. */
+	uint64_t tombstones_before;
 	uint64_t rows; /* yielded so far */
 	uint32_t tombstone_failure_threshold; /* 0: none; over it: ERROR_READ_FAILURE reason 1 */
 	struct arena scratch; /* owned; rows of a transient read that are put together here */

@@ -40,6 +40,13 @@ QUERIES = [
     "SELECT * FROM t WHERE k = 6",
     "SELECT * FROM t WHERE k = 6 ORDER BY c DESC",
     "SELECT * FROM t WHERE k IN (6, 0, 3)",
+    "SELECT * FROM t WHERE k IN (9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 77, 78, 79) LIMIT 17",
+    "SELECT * FROM t WHERE k IN (9, 8, 7, 6, 5, 4, 3, 2, 1, 0) PER PARTITION LIMIT 2",
+    "SELECT * FROM t WHERE k IN (9, 8, 7, 6, 5, 4, 3, 2, 1, 0) AND c IN (1, 4)",
+    "SELECT * FROM t WHERE k IN (9, 8, 7, 6, 5, 4, 3, 2, 1, 0) AND v > 100 ALLOW FILTERING",
+    "SELECT DISTINCT k, s FROM t WHERE k IN (9, 8, 7, 6, 5, 4, 3, 2, 1, 0)",
+    "SELECT k, count(*) FROM t WHERE k IN (9, 8, 7, 6, 5, 4, 3, 2, 1, 0) GROUP BY k",
+    "SELECT k, c, max(v) FROM t WHERE k IN (9, 8, 7, 6, 5, 4) GROUP BY k, c PER PARTITION LIMIT 2 LIMIT 9",
     "SELECT * FROM t WHERE k = 6 AND c > 1 AND c <= 4",
     "SELECT * FROM t WHERE k = 6 AND c IN (0, 2, 5)",
     "SELECT * FROM t WHERE v > 200 ALLOW FILTERING",
@@ -69,6 +76,26 @@ def test_a_long_scan_is_read_in_chunks(session):
     assert len(rows) == 9000 and len(sizes) == 1
     rows, _ = pages(session, "SELECT c FROM t WHERE k = 1", 100)
     assert [row[0] for row in rows] == list(range(1, 9000, 13))
+
+
+def test_partitions_of_all_sizes_that_are_read_together(session):
+    session.execute("CREATE TABLE t (k int, c int, s int static, v text, PRIMARY KEY (k, c))")
+    insert = session.prepare("INSERT INTO t (k, c, v) VALUES (?, ?, ?)")
+    sizes = [300, 0, 1, 2500, 10, 0, 4100, 7, 2000, 1999] + [3] * 30
+    futures = [session.execute_async(insert, (k, c, "x" * 20)) for k, size in enumerate(sizes) for c in range(size)]
+    for future in futures:
+        future.result()
+    session.execute("INSERT INTO t (k, s) VALUES (5, 1)")
+    keys = ", ".join(map(str, reversed(range(len(sizes)))))
+    query = f"SELECT k, c FROM t WHERE k IN ({keys})"
+    whole = [(k, c) for k in sorted(range(len(sizes))) for c in (range(sizes[k]) if k != 5 else [None])]
+    for size in (1000, 2000, 4000, 0x7FFFFFFF):
+        assert pages(session, query, size)[0] == whole
+    assert pages(session, query + " LIMIT 4444", 1500)[0] == whole[:4444]
+    assert pages(session, query + " PER PARTITION LIMIT 2001", 700)[0] == [row for row in whole if (row[1] or 0) <= 2000]
+    assert session.execute(query.replace("k, c", "count(c)", 1)).one()[0] == sum(sizes)
+    assert pages(session, query.replace("k, c", "k, count(c)", 1) + " GROUP BY k", 7)[0] == [
+        (k, size) for k, size in enumerate(sizes) if size or k == 5]
 
 
 @pytest.mark.parametrize("state", [b"abc", bytes(50), b"\x48\x01\xff\xff"])

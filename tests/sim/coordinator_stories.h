@@ -420,6 +420,57 @@ story_truncate(struct ring *ring)
 	return true;
 }
 
+/* Many partitions cost the time of one, come in the order that was asked for, and fail together. */
+static bool
+story_partitions(struct ring *ring)
+{
+	static const enum consistency levels[] = {
+	    CONSISTENCY_ONE, CONSISTENCY_QUORUM, CONSISTENCY_ALL};
+	enum { COUNT = 40 };
+	struct ring_op op = {0};
+
+	for (int32_t i = 0; i < COUNT; i += 2) {
+		STORY(story_put(ring, 0, &op, i, i, CONSISTENCY_ALL) == ERROR_NONE);
+		ring_op_free(&op);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		uint64_t began = world_now(ring_world(ring));
+
+		ring_get_many(ring, 1, &op, 0, COUNT, levels[i]);
+		ring_wait(ring, &op);
+		STORY(op.is_done && !op.has_failed && op.row_count == COUNT / 2);
+		STORY(world_now(ring_world(ring)) - began < 10 * WORLD_MS);
+		for (uint32_t j = 0; j < COUNT / 2; j++)
+			STORY(op.rows[j].pk == (int32_t)(2 * j) && op.rows[j].v == 2 * j);
+		ring_op_free(&op);
+	}
+	/* One replica has them newer: the digests of some differ, and those are merged. */
+	world_cut_both(ring_world(ring), 0, 1);
+	for (int32_t i = 0; i < COUNT; i += 4) {
+		STORY(story_put(ring, 0, &op, i, i + 100, CONSISTENCY_ONE) == ERROR_NONE);
+		ring_op_free(&op);
+	}
+	world_heal(ring_world(ring));
+	ring_get_many(ring, 1, &op, 0, COUNT, CONSISTENCY_ALL);
+	ring_wait(ring, &op);
+	STORY(op.is_done && !op.has_failed && op.row_count == COUNT / 2);
+	for (uint32_t j = 0; j < COUNT / 2; j++)
+		STORY(op.rows[j].v == 2 * j + (j % 2 == 0 ? 100 : 0));
+	ring_op_free(&op);
+	ring_set_alive(ring, 2, false);
+	ring_get_many(ring, 1, &op, 0, COUNT, CONSISTENCY_ALL);
+	ring_wait(ring, &op);
+	STORY(op.is_done && op.has_failed && op.err.code == ERROR_UNAVAILABLE);
+	ring_op_free(&op);
+	world_cut_both(ring_world(ring), 1, 0);
+	ring_get_many(ring, 1, &op, 0, COUNT, CONSISTENCY_TWO);
+	ring_wait(ring, &op);
+	STORY(op.is_done && op.has_failed && op.err.code == ERROR_READ_TIMEOUT);
+	STORY(op.done_count == 1);
+	ring_op_free(&op);
+	return true;
+}
+
 /* ---- All of them --------------------------------------------------------------------------- */
 
 static void
@@ -442,6 +493,7 @@ stories_run(unsigned *passed, unsigned *failed)
 	    {story_ranges, 5, 3, 1, false},
 	    {story_ranges, 5, 2, 1, false},
 	    {story_ranges, 5, 1, 1, false},
+	    {story_partitions, 3, 3, 1, false},
 	    {story_counters, 5, 3, 1, false},
 	    {story_batches, 5, 3, 1, false},
 	    {story_truncate, 3, 3, 1, false},

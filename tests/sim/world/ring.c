@@ -1004,6 +1004,8 @@ ring_begin_read(struct ring *ring, uint32_t index, struct ring_op *op, int table
 	op->command.per_partition_limit = READ_LIMIT_NONE;
 	op->command.now_seconds = RING_NOW_S;
 	op->read = (struct coordinator_read){.command = &op->command,
+	    .keys = op->keys,
+	    .key_count = op->key_count,
 	    .keyspace = node->keyspace,
 	    .consistency = level,
 	    .arena = &op->arena,
@@ -1024,6 +1026,24 @@ ring_get(struct ring *ring, uint32_t index, struct ring_op *op, int table, int32
 	op->command.key = slice_of(key, 4);
 	op->command.token = murmur3_token(op->command.key);
 	ring_begin_read(ring, index, op, table, limit, level);
+}
+
+void
+ring_get_many(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk, uint32_t count,
+    enum consistency level)
+{
+	ring_op_init(op);
+	op->keys = arena_calloc(&op->arena, count, sizeof(*op->keys));
+	op->key_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		uint8_t *key = arena_alloc(&op->arena, 4);
+
+		store_u32(key, (uint32_t)pk + i);
+		op->keys[i] = slice_of(key, 4);
+	}
+	op->command.key = op->keys[0];
+	op->command.token = murmur3_token(op->command.key);
+	ring_begin_read(ring, index, op, 0, 0, level);
 }
 
 void

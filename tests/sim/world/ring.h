@@ -83,6 +83,8 @@ struct ring_op {
 	struct arena arena;
 	struct mutation *mutations;
 	struct read_command command;
+	struct slice *keys; /* of several partitions; in the arena */
+	uint32_t key_count;
 	struct coordinator_write write;
 	struct coordinator_read read;
 	struct coordinator_truncate truncate;
@@ -105,6 +107,9 @@ void ring_increment(struct ring *ring, uint32_t node, struct ring_op *op, int32_
 /* Rows of a partition (at most `limit`; 0: all). */
 void ring_get(struct ring *ring, uint32_t node, struct ring_op *op, int table, int32_t pk,
     uint32_t limit, enum consistency level);
+/* ... of the partitions pk, pk + 1, .. at once. */
+void ring_get_many(struct ring *ring, uint32_t node, struct ring_op *op, int32_t pk, uint32_t count,
+    enum consistency level);
 void ring_scan(
     struct ring *ring, uint32_t node, struct ring_op *op, uint32_t limit, enum consistency level);
 void ring_truncate(struct ring *ring, uint32_t node, struct ring_op *op);
