@@ -77,6 +77,13 @@ struct paxos_run {
 	uint32_t quorum_count; /* PAXOS_COMMITTING: answers that are still wanted, by quorum */
 	int32_t wanted[PAXOS_QUORUMS_MAX];
 	struct uuid highest; /* ballot of others that was in the way */
+	/*
+	 * The round that proposed our value for the first time, while nobody may have accepted it; 0: somebody may, or
+	 * it was proposed again. Its answers count after the round, too.
+	 */
+	uint64_t own_round;
+	uint32_t
+	    own_waiting; /* those who have not refused it yet; 0: nobody will ever know of it */
 	struct paxos_value accepted, committed; /* the youngest that were told */
 };
 
@@ -317,6 +324,20 @@ paxos_note_answer(struct paxos_run *run, struct paxos_ask *ask, struct message *
 	}
 }
 
+static void
+paxos_note_own(struct paxos_run *run, const struct message *answer)
+{
+	struct paxos_acceptance acceptance;
+	struct error err;
+
+	if (answer != NULL &&
+	    paxos_acceptance_decode(message_payload_slice(answer), &acceptance, &err) == 0 &&
+	    !acceptance.is_accepted)
+		run->own_waiting--;
+	else
+		run->own_round = 0;
+}
+
 /* Is all known that the next step needs? The lock is held. */
 static bool
 paxos_is_over(const struct paxos_run *run)
@@ -328,8 +349,9 @@ paxos_is_over(const struct paxos_run *run)
 		/* Overtaken: nobody waits for those who might not have heard of it. */
 		return run->agreed >= run->plan.block_for || run->refused > 0;
 	case PAXOS_PROPOSING:
-		/* Whether nobody at all took it is worth waiting for. */
-		return run->agreed >= run->plan.block_for;
+		/* Whether nobody at all took it may still be heard during the pause (own_round). */
+		return run->agreed >= run->plan.block_for ||
+		    run->refused > (int32_t)run->plan.count - run->plan.block_for;
 	case PAXOS_COMMITTING:
 		return paxos_is_committed(run);
 	case PAXOS_CATCHING_UP:
@@ -353,6 +375,8 @@ paxos_answered(struct message_callback *callback, const struct message *answer,
 	if (answer == NULL && ask->hint != NULL && hints->wants(hints->context, callback->peer))
 		(void)hints->write(hints->context, callback->peer, ask->hint, ask->created_ms);
 	lock_take(&run->lock);
+	if (ask->round == run->own_round)
+		paxos_note_own(run, answer);
 	if (ask->round == run->round && !run->is_decided) {
 		paxos_note_answer(run, ask, (struct message *)(uintptr_t)answer);
 		is_decided = run->is_decided = !run->is_asking && paxos_is_over(run);
@@ -595,6 +619,7 @@ paxos_committed(struct paxos_run *run)
 		paxos_fail_timeout(
 		    run, run->request->commit, "SIMPLE", run->agreed, run->agreed + wanted);
 	} else {
+		run->request->has_written = true;
 		paxos_finish(run, NULL);
 	}
 }
@@ -607,6 +632,12 @@ paxos_send_proposal(struct paxos_run *run)
 {
 	struct paxos_ask how = {.round = paxos_open_round(run, PAXOS_PROPOSING, run->plan.count)};
 
+	if (run->is_own && !run->is_empty) {
+		lock_take(&run->lock);
+		run->own_round = paxos_ballot_is_none(&run->unsettled) ? how.round : 0;
+		run->own_waiting = run->plan.count;
+		lock_drop(&run->lock);
+	}
 	for (uint32_t i = 0; i < run->plan.count; i++)
 		paxos_ask(
 		    run, run->plan.replicas[i].peer, VERB_PAXOS_PROPOSE_REQ, run->value, &how);
@@ -750,6 +781,7 @@ paxos_settle(struct paxos_run *run)
 			return true;
 		}
 		if (paxos_content_has(&committed, &run->unsettled)) {
+			run->request->has_written = true;
 			paxos_finish(run, NULL);
 			return true;
 		}
@@ -855,6 +887,16 @@ paxos_next_ballot(struct paxos_run *run)
 	return paxos_ballot_make(next, env_random_u64(env));
 }
 
+/* By now all may have refused the value that we left behind. */
+static void
+paxos_forget(struct paxos_run *run)
+{
+	lock_take(&run->lock);
+	if (run->own_round != 0 && run->own_waiting == 0)
+		run->unsettled = (struct uuid){{0}};
+	lock_drop(&run->lock);
+}
+
 /* Begin, or begin again. */
 static void
 paxos_attempt(struct paxos_run *run)
@@ -868,6 +910,7 @@ paxos_attempt(struct paxos_run *run)
 	struct error err;
 
 	paxos_attempt_clear(run);
+	paxos_forget(run);
 	arena_reset(&run->arena);
 	run->topology = topology_acquire(options->topology);
 	replication = topology_replication(run->topology, request->keyspace);
@@ -954,6 +997,7 @@ paxos_begin(struct paxos *paxos, struct paxos_request *request)
 	run->deadline_ns =
 	    paxos_now(run) + paxos->options.contention_timeout_ns(paxos->options.context);
 	request->run = run;
+	request->has_written = false;
 	paxos_attempt(run);
 	paxos_run_unref(run);
 }

@@ -64,11 +64,17 @@ struct paxos_request {
 	 */
 	void (*on_ready)(struct paxos_request *request, const struct uuid *ballot);
 	/*
-	 * Once. NULL: the value is decided and written. Errors: ERROR_UNAVAILABLE; ERROR_WRITE_TIMEOUT (type CAS) or
-	 * ERROR_READ_TIMEOUT; what paxos_abandon() was given.
+	 * Once. NULL: what was proposed is decided, and written. Errors: ERROR_UNAVAILABLE; ERROR_WRITE_TIMEOUT (type CAS)
+	 * or ERROR_READ_TIMEOUT; what paxos_abandon() was given.
 	 */
 	void (*on_done)(struct paxos_request *request, const struct error *err);
 	void *context;
+	/*
+	 * For on_done without an error: a mutation of this request was written. It may be that of an earlier on_ready which
+	 * another proposer brought to its end, even where the last on_ready saw that one's outcome and found that
+	 * its condition does not hold.
+	 */
+	bool has_written;
 	/* Paxos's. */
 	struct paxos_run *run;
 };

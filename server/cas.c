@@ -700,7 +700,9 @@ cas_decided(struct paxos_request *request, const struct error *err)
 	struct error answer_err;
 
 	cas->execution->worker = NULL;
-	if (err == NULL && cas_answer(cas, cas->is_applied, &answer_err) != 0)
+	/* A condition that holds may have nothing to write. */
+	if (err == NULL &&
+	    cas_answer(cas, cas->is_applied || request->has_written, &answer_err) != 0)
 		err = &answer_err;
 	execution_done(cas->execution, err);
 }

@@ -757,10 +757,12 @@ static void
 ring_op_init(struct ring_op *op)
 {
 	void (*on_done)(struct ring_op * op) = op->on_done;
+	void (*on_ready)(struct ring_op * op) = op->on_ready;
 	void *context = op->context;
 
 	memset(op, 0, sizeof(*op));
 	op->on_done = on_done;
+	op->on_ready = on_ready;
 	op->context = context;
 	arena_init(&op->arena, 4096);
 }
@@ -1152,8 +1154,7 @@ ring_cas_read(
 		paxos_abandon(&op->paxos, err);
 		return;
 	}
-	op->is_applied = (op->row_count == 0 ? 0 : op->rows[0].v) == op->expected;
-	if (!op->is_applied) {
+	if ((op->row_count == 0 ? 0 : op->rows[0].v) != op->expected) {
 		paxos_propose(&op->paxos, NULL);
 		return;
 	}
@@ -1170,6 +1171,15 @@ ring_cas_ready(struct paxos_request *request, const struct uuid *ballot)
 	struct ring_op *op = request->context;
 
 	op->ballot = *ballot;
+	if (op->on_ready != NULL)
+		op->on_ready(op);
+	else
+		ring_cas_go_on(op);
+}
+
+void
+ring_cas_go_on(struct ring_op *op)
+{
 	op->read.on_done = ring_cas_read;
 	coordinator_read(ring_node(op->ring, op->node)->coordinator, &op->read);
 }
@@ -1177,7 +1187,10 @@ ring_cas_ready(struct paxos_request *request, const struct uuid *ballot)
 static void
 ring_cas_done(struct paxos_request *request, const struct error *err)
 {
-	ring_op_end(request->context, err);
+	struct ring_op *op = request->context;
+
+	op->is_applied = request->has_written;
+	ring_op_end(op, err);
 }
 
 void

@@ -70,6 +70,8 @@ struct ring_row {
 /* A client's request. */
 struct ring_op {
 	void (*on_done)(struct ring_op *op); /* NULL: nobody */
+	void (*on_ready)(
+	    struct ring_op *op); /* ring_cas(): in place of ring_cas_go_on(); NULL: that */
 	void *context;
 	bool is_done, has_failed;
 	uint32_t done_count; /* must end as 1 */
@@ -91,7 +93,7 @@ struct ring_op {
 	struct paxos_request paxos;
 	struct uuid ballot;
 	int64_t expected, written;
-	bool is_applied; /* of ring_cas() */
+	bool is_applied; /* of ring_cas(), when it is done */
 };
 
 /* Begin; the op's memory is the caller's until ring_op_free(), which waits for nothing: the op must be done. */
@@ -119,6 +121,8 @@ void ring_truncate(struct ring *ring, uint32_t node, struct ring_op *op);
  */
 void ring_cas(struct ring *ring, uint32_t node, struct ring_op *op, int32_t pk, int64_t expected,
     int64_t written, enum consistency serial, enum consistency commit);
+/* The promise is held: read, decide and propose. Now, or later. */
+void ring_cas_go_on(struct ring_op *op);
 /* Rows of a partition at SERIAL or LOCAL_SERIAL. */
 void ring_get_serial(
     struct ring *ring, uint32_t node, struct ring_op *op, int32_t pk, enum consistency serial);
