@@ -319,6 +319,14 @@ internode_begin_here(struct network *network, struct loop *loop)
 	here->internode = internode;
 	here->read_memory = xmalloc(INTERNODE_READ_SIZE);
 	loop->internode = here;
+}
+
+/* When all loops have begun: whom the first one accepts may go to any of them. */
+static void
+internode_accept_here(struct network *network, struct loop *loop)
+{
+	struct internode *internode = network->node->internode;
+
 	if (loop->index != 0)
 		return;
 	for (int i = 0; i < INTERNODE_LISTENERS; i++) {
@@ -345,6 +353,7 @@ internode_start(struct internode *internode, struct messaging *messaging, struct
 		return -1;
 	atomic_store(&internode->is_running, true);
 	network_on_each_loop(network, internode_begin_here);
+	network_on_each_loop(network, internode_accept_here);
 	log_info("Starting Messaging Service on /%s:%u (%s)", internode->listen_address,
 	    internode->local.port,
 	    internode->encryption == INTERNODE_NONE ? "unencrypted"

@@ -713,6 +713,45 @@ START_TEST(test_strangers_do_no_harm)
 }
 END_TEST
 
+struct impatient {
+	struct sockaddr_in address;
+	atomic_bool is_over;
+};
+
+/* Connects and goes away, all the time. */
+static void *
+impatient_run(void *argument)
+{
+	struct impatient *impatient = argument;
+
+	while (!atomic_load(&impatient->is_over)) {
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		(void)connect(
+		    fd, (struct sockaddr *)&impatient->address, sizeof(impatient->address));
+		close(fd);
+	}
+	return NULL;
+}
+
+/* Others wait for the node to come up: the first of its loops accepts them when all are ready for them. */
+START_TEST(test_connections_come_while_the_node_starts)
+{
+	static const char *const options[] = {"native_transport_io_threads=16", NULL};
+	int port = free_port();
+	struct impatient impatient = {
+	    .address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)}};
+	pthread_t thread;
+
+	inet_pton(AF_INET, "127.0.20.1", &impatient.address.sin_addr);
+	ck_assert_int_eq(pthread_create(&thread, NULL, impatient_run, &impatient), 0);
+	for (int i = 0; i < 30; i++)
+		host_stop(host_start(1, port, options));
+	atomic_store(&impatient.is_over, true);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
 /* A peer that speaks nonsense once it is let in: damaged frames, messages that are none, unknown verbs. */
 START_TEST(test_nonsense_in_frames_does_no_harm)
 {
@@ -1004,6 +1043,7 @@ main(void)
 	tcase_add_test(tcase, test_full_queue_fails_at_once);
 	tcase_add_test(tcase, test_other_cluster_is_refused);
 	tcase_add_test(tcase, test_strangers_do_no_harm);
+	tcase_add_test(tcase, test_connections_come_while_the_node_starts);
 	tcase_add_test(tcase, test_nonsense_in_frames_does_no_harm);
 	tcase_add_test(tcase, test_timers_fire_once_unless_they_were_stopped);
 	tcase_add_test(tcase, test_stream_that_is_refused_or_reaches_nobody_is_closed);
