@@ -153,6 +153,48 @@ repair_local_go(struct repairs *repairs, const struct uuid *id, enum repair_stat
 
 /* ---- steps: on the validation stage --------------------------------------------------------------------- */
 
+/* Sessions that SSTables of a table are pending in. */
+struct repair_pending {
+	struct uuid *ids; /* owned */
+	uint32_t count;
+};
+
+static void
+repair_add_pending(void *context, const struct uuid *session, uint64_t bytes)
+{
+	struct repair_pending *pending = context;
+
+	(void)bytes;
+	for (uint32_t i = 0; i < pending->count; i++)
+		if (uuid_equal(&pending->ids[i], session))
+			return;
+	pending->ids = xrealloc(pending->ids, (pending->count + 1) * sizeof(*pending->ids));
+	pending->ids[pending->count++] = *session;
+}
+
+/* Data of sessions that ended, or that nobody knows of, is what it became with their end. */
+static void
+repair_reconcile_table(struct repairs *repairs, struct table_store *table)
+{
+	struct repair_pending pending = {NULL, 0};
+	struct error err;
+
+	store_pending_repairs(table, repair_add_pending, &pending);
+	for (uint32_t i = 0; i < pending.count; i++) {
+		struct repair_local *local = repair_local_get(repairs, &pending.ids[i]);
+
+		if ((local == NULL || repair_state_is_over(local->state)) &&
+		    store_finish_repair(repairs->store, table, &pending.ids[i],
+			local != NULL && local->state == REPAIR_FINALIZED ? local->repaired_at : 0,
+			&err) != 0)
+			log_error("%s.%s: %s", table_store_keyspace(table), table_store_name(table),
+			    err.text);
+		if (local != NULL)
+			repair_local_free(local);
+	}
+	free(pending.ids);
+}
+
 /* For each table of the session that there is. */
 static int
 repair_each_table(struct repairs *repairs, const struct repair_local *local, bool is_anticompaction,
@@ -172,6 +214,9 @@ repair_each_table(struct repairs *repairs, const struct repair_local *local, boo
 
 		if (table == NULL)
 			continue; /* dropped meanwhile */
+		/* Streams of a session that failed may have ended after it: they are in nobody's way. */
+		if (is_anticompaction)
+			repair_reconcile_table(repairs, table);
 		rc = is_anticompaction
 		    ? store_anticompact(
 			  repairs->store, table, &local->id, ranges, local->range_count, err)
@@ -292,48 +337,6 @@ repairs_add_saved(struct repairs *repairs, const struct repair_local *saved)
 	local->next = repairs->locals;
 	repairs->locals = local;
 	lock_drop(&repairs->lock);
-}
-
-/* Sessions that SSTables of a table are pending in. */
-struct repair_pending {
-	struct uuid *ids; /* owned */
-	uint32_t count;
-};
-
-static void
-repair_add_pending(void *context, const struct uuid *session, uint64_t bytes)
-{
-	struct repair_pending *pending = context;
-
-	(void)bytes;
-	for (uint32_t i = 0; i < pending->count; i++)
-		if (uuid_equal(&pending->ids[i], session))
-			return;
-	pending->ids = xrealloc(pending->ids, (pending->count + 1) * sizeof(*pending->ids));
-	pending->ids[pending->count++] = *session;
-}
-
-/* Data of sessions that ended, or that nobody knows of, is what it became with their end. */
-static void
-repair_reconcile_table(struct repairs *repairs, struct table_store *table)
-{
-	struct repair_pending pending = {NULL, 0};
-	struct error err;
-
-	store_pending_repairs(table, repair_add_pending, &pending);
-	for (uint32_t i = 0; i < pending.count; i++) {
-		struct repair_local *local = repair_local_get(repairs, &pending.ids[i]);
-
-		if ((local == NULL || repair_state_is_over(local->state)) &&
-		    store_finish_repair(repairs->store, table, &pending.ids[i],
-			local != NULL && local->state == REPAIR_FINALIZED ? local->repaired_at : 0,
-			&err) != 0)
-			log_error("%s.%s: %s", table_store_keyspace(table), table_store_name(table),
-			    err.text);
-		if (local != NULL)
-			repair_local_free(local);
-	}
-	free(pending.ids);
 }
 
 static void

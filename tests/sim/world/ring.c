@@ -600,6 +600,18 @@ ring_streams(struct ring *ring, uint32_t node)
 	return ring_node(ring, node)->streams;
 }
 
+struct store *
+ring_store(struct ring *ring, uint32_t node)
+{
+	return ring_node(ring, node)->store;
+}
+
+struct table_store *
+ring_table_store(struct ring *ring, uint32_t node, int table)
+{
+	return store_table(ring_store(ring, node), ring_node(ring, node)->tables[table]);
+}
+
 struct peer *
 ring_peer(struct ring *ring, uint32_t node, uint32_t of)
 {

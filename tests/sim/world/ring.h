@@ -37,6 +37,8 @@ struct world *ring_world(struct ring *ring);
 struct coordinator *ring_coordinator(struct ring *ring, uint32_t node);
 struct repairs *ring_repairs(struct ring *ring, uint32_t node);
 struct streams *ring_streams(struct ring *ring, uint32_t node);
+struct store *ring_store(struct ring *ring, uint32_t node);
+struct table_store *ring_table_store(struct ring *ring, uint32_t node, int table);
 /* The ranges that a node is a replica of; the caller frees *out. Asked of any node that is up. */
 uint32_t ring_ranges(struct ring *ring, uint32_t node, struct ring_range **out);
 /* What one node thinks of another. */
