@@ -171,6 +171,12 @@ log_thread_name(const char *format, ...)
 	pthread_setname_np(pthread_self(), short_name);
 }
 
+const char *
+log_thread_name_get(void)
+{
+	return log_thread[0] != '\0' ? log_thread : "main";
+}
+
 /* The folder of a source file is its logger; a file outside of any folder belongs to ROOT. */
 static enum log_level
 log_level_of_file(const char *file)

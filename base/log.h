@@ -25,6 +25,8 @@ void log_each_logger(
 int log_open(const char *path, bool is_json);
 /* Name of the calling thread in log lines and in `top` (cut at 15 bytes there). */
 void log_thread_name(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The whole name of the calling thread; "main" where it was given none. */
+const char *log_thread_name_get(void);
 
 void log_write(enum log_level level, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

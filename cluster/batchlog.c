@@ -44,11 +44,14 @@ batchlog_answered(struct message_callback *callback, const struct message *answe
 }
 
 static struct message *
-batchlog_message(enum verb verb, struct slice mutation)
+batchlog_message(enum verb verb, struct slice mutation, const struct trace *trace)
 {
 	struct message_payload *payload = message_payload_new(mutation);
+	struct message *message = payload == NULL ? NULL : message_new((uint8_t)verb, payload);
 
-	return payload == NULL ? NULL : message_new((uint8_t)verb, payload);
+	if (message != NULL && trace != NULL)
+		message_set_trace(message, trace);
+	return message;
 }
 
 void
@@ -77,7 +80,8 @@ batchlog_entry_store(struct coordinator *coordinator, struct batchlog_entry *ent
 	/* After the last answer the entry may be gone. */
 	for (uint32_t i = 0; i < peers; i++) {
 		struct batchlog_store_callback *callback = &entry->callbacks[i];
-		struct message *message = batchlog_message(VERB_BATCH_STORE_REQ, mutation);
+		struct message *message =
+		    batchlog_message(VERB_BATCH_STORE_REQ, mutation, entry->trace);
 
 		callback->entry = entry;
 		callback->callback.on_answer = batchlog_answered;
@@ -94,7 +98,8 @@ batchlog_entry_remove(struct coordinator *coordinator, const struct batchlog_ent
     struct slice mutation, struct worker *worker)
 {
 	for (uint32_t i = 0; i < entry->peer_count; i++) {
-		struct message *message = batchlog_message(VERB_BATCH_REMOVE_REQ, mutation);
+		struct message *message =
+		    batchlog_message(VERB_BATCH_REMOVE_REQ, mutation, entry->trace);
 
 		/* Who is not told writes the batch once more, which does no harm. */
 		if (message != NULL)

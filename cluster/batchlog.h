@@ -23,6 +23,7 @@ struct batchlog_entry {
 	/* Set by the caller. Runs once, on any thread; err: NULL on success. */
 	void (*on_done)(
 	    struct batchlog_entry *entry, const struct error *err, struct worker *worker);
+	const struct trace *trace; /* as in coordinator_write */
 	/* Set by batchlog_entry_store(). */
 	uint32_t peer_count;
 	struct peer *peers[2];

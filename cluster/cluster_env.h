@@ -82,6 +82,13 @@ struct cluster_env {
 	 */
 	bool (*on_stream)(struct cluster_env *env, struct stream_channel *channel);
 	void *stream_context; /* the streaming code's */
+	/*
+	 * Keep an event of a traced request (system_traces.events). Never blocks; any thread; the text is copied. NULL: they
+	 * are dropped.
+	 */
+	void (*trace)(
+	    void *context, const struct trace *trace, struct worker *worker, const char *text);
+	void *trace_context;
 };
 
 /* One task, to be run later. False: the task is still the caller's. */

@@ -194,6 +194,47 @@ coordinator_error_finish(struct error *err, enum error_code code, enum consisten
 	err->required = required;
 }
 
+/* ---- Traces -------------------------------------------------------------------------------- */
+
+void
+coordinator_trace_apply(struct coordinator *coordinator, const struct trace *trace,
+    struct worker *worker, const struct mutation *mutation)
+{
+	if (!trace_is_on(trace))
+		return;
+	trace_event(coordinator->ring.cluster, trace, worker, "Appending to commitlog");
+	for (uint32_t i = 0; i < mutation->update_count; i++) {
+		struct slice name = mutation->updates[i].table->name;
+
+		trace_event(coordinator->ring.cluster, trace, worker, "Adding to %.*s memtable",
+		    (int)name.size, (const char *)name.data);
+	}
+}
+
+void
+coordinator_trace_read(struct coordinator *coordinator, const struct trace *trace,
+    struct worker *worker, const struct read_command *command)
+{
+	struct slice name = command->table->name;
+
+	if (trace_is_on(trace))
+		trace_event(coordinator->ring.cluster, trace, worker,
+		    command->is_range ? "Executing seq scan across SSTables for %.*s"
+				      : "Executing single-partition query on %.*s",
+		    (int)name.size, (const char *)name.data);
+}
+
+void
+coordinator_trace_peer(struct coordinator *coordinator, const struct trace *trace,
+    struct worker *worker, const char *what, const struct peer *peer)
+{
+	char name[ENDPOINT_TEXT_SIZE];
+
+	if (trace_is_on(trace))
+		trace_event(coordinator->ring.cluster, trace, worker, "%s /%s", what,
+		    endpoint_format(&peer->endpoint, name));
+}
+
 /* ---- Tables -------------------------------------------------------------------------------- */
 
 static struct coordinator_table *
@@ -358,6 +399,9 @@ coordinator_write_local(struct coordinator *coordinator, struct coordinator_writ
 		    .on_done = coordinator_write_one_done,
 		    .context = state,
 		    .scratch = write->scratch};
+	for (uint32_t i = 0; i < count && trace_is_on(write->trace); i++)
+		coordinator_trace_apply(
+		    coordinator, write->trace, write->worker, &write->mutations[i]);
 	/* After the last of them the request may be gone. */
 	{
 		struct store_write *writes = state->writes;
@@ -427,7 +471,10 @@ coordinator_read_local(struct coordinator *coordinator, struct coordinator_read 
 {
 	struct partition_iterator *source;
 	struct error err;
-	int rc = read->key_count > 1
+	int rc;
+
+	coordinator_trace_read(coordinator, read->trace, read->worker, read->command);
+	rc = read->key_count > 1
 	    ? partitions_read_local(coordinator, read, &source, &err)
 	    : store_read(coordinator->store, read->command, read->arena, &source, &err);
 

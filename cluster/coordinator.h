@@ -120,6 +120,7 @@ struct coordinator_write {
 	struct buffer *scratch; /* of the calling worker, used during the call only; may be NULL */
 	/* The calling worker, or NULL. When on_done runs: the one that runs it, or NULL. */
 	struct worker *worker;
+	const struct trace *trace; /* NULL: not traced */
 	/* the coordinator's */
 	void *state;
 };
@@ -146,6 +147,7 @@ struct coordinator_read {
 	    const struct error *err);
 	void *context;
 	struct worker *worker; /* as in coordinator_write */
+	const struct trace *trace; /* as in coordinator_write */
 	void *state;
 };
 void coordinator_read(struct coordinator *coordinator, struct coordinator_read *read);
@@ -161,6 +163,7 @@ struct coordinator_truncate {
 	void (*on_done)(struct coordinator_truncate *truncate, const struct error *err);
 	void *context;
 	struct worker *worker; /* as in coordinator_write */
+	const struct trace *trace; /* as in coordinator_write */
 };
 void coordinator_truncate(struct coordinator *coordinator, struct coordinator_truncate *truncate);
 

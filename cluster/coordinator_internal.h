@@ -77,6 +77,15 @@ void coordinator_error_finish(struct error *err, enum error_code code, enum cons
 /* What a local failure is to a coordinator. */
 enum failure_reason coordinator_reason(const struct error *err);
 
+/* Events of what is done here for a traced request (trace NULL: not traced). */
+void coordinator_trace_apply(struct coordinator *coordinator, const struct trace *trace,
+    struct worker *worker, const struct mutation *mutation);
+void coordinator_trace_read(struct coordinator *coordinator, const struct trace *trace,
+    struct worker *worker, const struct read_command *command);
+/* `what`, and the peer behind it. */
+void coordinator_trace_peer(struct coordinator *coordinator, const struct trace *trace,
+    struct worker *worker, const char *what, const struct peer *peer);
+
 /* ---- write_request.c ---- */
 void write_request_start(struct coordinator *coordinator, struct coordinator_write *write);
 

@@ -4,6 +4,7 @@
  * RANGE_REQ, COUNTER_MUTATION_REQ and TRUNCATE_REQ (db/MutationVerbHandler, ReadCommandVerbHandler,
  * CounterMutationVerbHandler, TruncateVerbHandler).
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
@@ -120,8 +121,10 @@ verb_forward(struct coordinator *coordinator, const struct message *message, str
 			continue;
 		forward->id = message->forwards[i].id;
 		forward->from = message->from;
-		forward->flags |= message->flags & (MESSAGE_WANTS_FAILURE | MESSAGE_TRACED);
-		forward->trace = message->trace;
+		forward->flags |= message->flags & MESSAGE_WANTS_FAILURE;
+		message_set_trace(forward, &message->trace);
+		coordinator_trace_peer(
+		    coordinator, &message->trace, worker, "Enqueuing forwarded write to", to);
 		messaging_send(coordinator->ring.messaging, to, forward, left_ns, worker);
 	}
 }
@@ -167,6 +170,7 @@ verb_handle_mutation(void *context, struct message *message, struct worker *work
 	    .encoded = message_payload_slice(message)};
 	if (worker_is_current(worker))
 		request->store_write.scratch = &worker->scratch;
+	coordinator_trace_apply(coordinator, &message->trace, worker, &request->mutation);
 	store_apply(coordinator->store, &request->store_write);
 }
 
@@ -209,8 +213,15 @@ verb_read(struct verb_request *request, struct buffer *out, struct error *err)
 	if (read_command_decode(slice_of(payload.data + 1, payload.size - 1), verb_find_table,
 		request, &request->arena, &command, err) != 0)
 		return -1;
-	return read_response_execute(
-	    coordinator->store, &command, &options, &request->arena, out, &stats, err);
+	coordinator_trace_read(coordinator, &request->message->trace, request->worker, &command);
+	if (read_response_execute(
+		coordinator->store, &command, &options, &request->arena, out, &stats, err) != 0)
+		return -1;
+	if (trace_is_on(&request->message->trace))
+		trace_event(coordinator->ring.cluster, &request->message->trace, request->worker,
+		    "Read %" PRIu64 " live rows and %" PRIu64 " tombstone cells", stats.rows,
+		    stats.tombstones);
+	return 0;
 }
 
 static void
@@ -284,7 +295,8 @@ verb_handle_counter(void *context, struct message *message, struct worker *worke
 	    .on_done = verb_counter_done,
 	    .context = request,
 	    .arena = &request->arena,
-	    .worker = worker};
+	    .worker = worker,
+	    .trace = &message->trace};
 	counter_request_lead(coordinator, &request->write);
 }
 

@@ -126,6 +126,8 @@ counter_part_send(struct counter_part *part, const struct mutation *mutation, st
 		counter_request_part_done(part->request, &err, write->worker);
 		return;
 	}
+	if (write->trace != NULL)
+		message_set_trace(message, write->trace);
 	part->callback.on_answer = counter_part_answered;
 	messaging_request(coordinator->ring.messaging, leader, message,
 	    coordinator_timeout_ns(coordinator, COORDINATOR_TIMEOUT_COUNTER), &part->callback,
@@ -150,7 +152,8 @@ counter_part_start(struct counter_part *part, const struct mutation *mutation, s
 	    .context = part,
 	    .arena = write->arena,
 	    .scratch = write->scratch,
-	    .worker = write->worker};
+	    .worker = write->worker,
+	    .trace = write->trace};
 	counter_request_lead(part->request->coordinator, &part->write);
 }
 

@@ -224,6 +224,22 @@ message_put_endpoint(struct buffer *out, const struct endpoint *endpoint)
 	buffer_put(out, wire, endpoint_encode(endpoint, wire));
 }
 
+static void
+message_put_trace(struct buffer *out, const struct trace *trace)
+{
+	buffer_put_u8(out, trace->type);
+	buffer_put(out, trace->session.bytes, sizeof(trace->session.bytes));
+}
+
+void
+message_set_trace(struct message *message, const struct trace *trace)
+{
+	if (trace->type == TRACE_NONE)
+		return;
+	message->flags |= MESSAGE_TRACED;
+	message->trace = *trace;
+}
+
 void
 message_encode(
     const struct message *message, const struct endpoint *self, uint64_t now_ns, struct buffer *out)
@@ -244,7 +260,7 @@ message_encode(
 	if (has_from)
 		message_put_endpoint(out, &message->from);
 	if ((flags & MESSAGE_TRACED) != 0)
-		buffer_put(out, message->trace.bytes, sizeof(message->trace.bytes));
+		message_put_trace(out, &message->trace);
 	if (message->forward_count > 0) {
 		buffer_put_vint(out, message->forward_count);
 		for (uint16_t i = 0; i < message->forward_count; i++) {
@@ -253,6 +269,21 @@ message_encode(
 		}
 	}
 	buffer_put_slice(out, message_payload_slice(message));
+}
+
+static void
+message_get_trace(struct reader *reader, uint64_t now_ns, struct trace *out)
+{
+	uint8_t type = reader_u8(reader);
+	struct slice session = reader_bytes(reader, sizeof(out->session.bytes));
+
+	if (reader->is_failed) {
+		out->type = TRACE_QUERY; /* it ends too early: said below */
+		return;
+	}
+	out->type = type;
+	out->began_ns = now_ns;
+	memcpy(out->session.bytes, session.data, sizeof(out->session.bytes));
 }
 
 static void
@@ -304,10 +335,9 @@ message_decode_into(struct message *message, struct reader *reader, uint64_t now
 		message->peer = sender;
 	}
 	if ((flags & MESSAGE_TRACED) != 0) {
-		struct slice trace = reader_bytes(reader, sizeof(message->trace.bytes));
-
-		if (!reader->is_failed)
-			memcpy(message->trace.bytes, trace.data, sizeof(message->trace.bytes));
+		message_get_trace(reader, now_ns, &message->trace);
+		if (message->trace.type == TRACE_NONE || message->trace.type >= TRACE_TYPE_COUNT)
+			return error_set(err, ERROR_INVALID, "message: a trace of an unknown type");
 	}
 	if ((flags & MESSAGE_WIRE_FORWARDS) != 0 && message_get_forwards(reader, message, err) != 0)
 		return -1;

@@ -18,6 +18,7 @@
 #include "base/task.h"
 #include "base/uuid.h"
 #include "cluster/peer.h"
+#include "cluster/trace.h"
 
 /* Requests are 0..59 and 100..159; the answer to each is 60 above it, so a number tells which of both it is. */
 enum verb {
@@ -134,7 +135,7 @@ struct message {
 	uint64_t created_ns; /* monotonic clock of this node: when made, or when received */
 	uint64_t
 	    expires_ns; /* monotonic clock of this node; 0: never. On the wire: what is left of it */
-	struct uuid trace; /* session, with MESSAGE_TRACED */
+	struct trace trace; /* with MESSAGE_TRACED; message_set_trace() */
 	struct message_forward *forwards; /* owned */
 	struct message_payload *payload; /* one reference; NULL: empty */
 	/* The peer that `from` is, where who made or read the message knows it; NULL: to be looked up. */
@@ -160,6 +161,8 @@ message_payload_slice(const struct message *message)
  * is, all other fields zero and the caller's to fill. NULL: no memory (the payload is released).
  */
 struct message *message_new(uint8_t verb, struct message_payload *payload);
+/* The message belongs to a traced request; nothing where that is not traced. */
+void message_set_trace(struct message *message, const struct trace *trace);
 /* Room for `count` forwards, zeroed, in message->forwards. -1: no memory. */
 int message_forwards_alloc(struct message *message, uint16_t count);
 void message_ref(struct message *message);
@@ -174,7 +177,7 @@ size_t message_size(const struct message *message);
  * must not be encoded (message_is_expired()).
  *
  *   u8 verb | u8 flags (MESSAGE_*, 0x40: forwards follow, 0x80: `from` follows) | vint id |
- *   vint us left (0: never expires) | [from: endpoint] | [trace: 16] |
+ *   vint us left (0: never expires) | [from: endpoint] | [u8 enum trace_type, session: 16] |
  *   [vint count, of each: endpoint, vint id] | payload: the rest
  */
 void message_encode(const struct message *message, const struct endpoint *self, uint64_t now_ns,

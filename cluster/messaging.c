@@ -353,10 +353,38 @@ messaging_reason(const struct message *failure)
 }
 
 static void
+messaging_trace_received(
+    struct messaging *messaging, const struct message *message, struct worker *worker)
+{
+	char name[ENDPOINT_TEXT_SIZE];
+
+	if (!messaging_is_ours(messaging, message))
+		trace_event(messaging->env, &message->trace, worker, "%s message received from /%s",
+		    verb_name(message->verb), endpoint_format(&message->from, name));
+}
+
+/* Its own time began where it came; the session's with the request. */
+static void
+messaging_trace_answer(struct messaging *messaging, struct message *answer,
+    const struct message_callback *callback, struct worker *worker)
+{
+	char name[ENDPOINT_TEXT_SIZE];
+
+	answer->trace.began_ns = callback->trace_began_ns;
+	messaging_trace_received(messaging, answer, worker);
+	if (!messaging_is_ours(messaging, answer))
+		trace_event(messaging->env, &answer->trace, worker, "Processing response from /%s",
+		    endpoint_format(&answer->from, name));
+}
+
+static void
 messaging_answer(struct messaging *messaging, struct message *answer, struct worker *worker)
 {
 	struct message_callback *callback = messaging_take(messaging, answer->id, &answer->from);
 
+	if (callback != NULL && callback->trace_began_ns != 0 &&
+	    (answer->flags & MESSAGE_TRACED) != 0)
+		messaging_trace_answer(messaging, answer, callback, worker);
 	if (callback == NULL)
 		messaging_add(messaging, answer->verb, MESSAGING_LATE);
 	else if (answer->verb == VERB_FAILURE_RSP)
@@ -419,6 +447,8 @@ messaging_receive_one(struct messaging *messaging, struct message *message,
 	const struct messaging_handler *handler = &messaging->handlers[message->verb];
 
 	messaging_add(messaging, message->verb, MESSAGING_RECEIVED);
+	if ((message->flags & MESSAGE_TRACED) != 0 && !verb_is_answer(message->verb))
+		messaging_trace_received(messaging, message, worker);
 	if (verb_is_answer(message->verb)) {
 		messaging_answer(messaging, message, worker);
 	} else if (handler->handle == NULL) {
@@ -469,6 +499,17 @@ messaging_send_here(
 }
 
 static void
+messaging_trace_sent(struct messaging *messaging, const struct peer *to,
+    const struct message *message, struct worker *worker)
+{
+	char name[ENDPOINT_TEXT_SIZE];
+
+	trace_event(messaging->env, &message->trace, worker,
+	    "Sending %s message to /%s, size=%zu bytes", verb_name(message->verb),
+	    endpoint_format(&to->endpoint, name), message_size(message));
+}
+
+static void
 messaging_dispatch(struct messaging *messaging, struct peer *to, struct message *message,
     uint64_t now_ns, struct worker *worker)
 {
@@ -477,6 +518,8 @@ messaging_dispatch(struct messaging *messaging, struct peer *to, struct message 
 		return;
 	}
 	messaging_add(messaging, message->verb, MESSAGING_SENT);
+	if ((message->flags & MESSAGE_TRACED) != 0 && !to->is_local)
+		messaging_trace_sent(messaging, to, message, worker);
 	if (to->is_local)
 		messaging_send_here(messaging, message, now_ns, worker);
 	else
@@ -517,6 +560,8 @@ messaging_request(struct messaging *messaging, struct peer *to, struct message *
 	callback->sent_ns = now;
 	callback->id = message->id;
 	callback->verb = message->verb;
+	callback->trace_began_ns =
+	    (message->flags & MESSAGE_TRACED) != 0 ? message->trace.began_ns : 0;
 	if (atomic_load_explicit(&messaging->is_closed, memory_order_relaxed)) {
 		message_unref(message);
 		callback->on_answer(callback, NULL, FAILURE_TIMEOUT, worker);
@@ -557,6 +602,18 @@ messaging_send(struct messaging *messaging, struct peer *to, struct message *mes
 /* ---- Answering ----------------------------------------------------------------------------- */
 
 static void
+messaging_trace_response(struct messaging *messaging, const struct message *request,
+    struct message *answer, struct worker *worker)
+{
+	char name[ENDPOINT_TEXT_SIZE];
+
+	message_set_trace(answer, &request->trace);
+	if (!messaging_is_ours(messaging, request))
+		trace_event(messaging->env, &request->trace, worker, "Enqueuing response to /%s",
+		    endpoint_format(&request->from, name));
+}
+
+static void
 messaging_respond_with(struct messaging *messaging, const struct message *request, uint8_t verb,
     struct message_payload *payload, struct worker *worker)
 {
@@ -573,8 +630,8 @@ messaging_respond_with(struct messaging *messaging, const struct message *reques
 	if (answer == NULL)
 		return; /* no memory: as if it was lost on the way */
 	answer->id = request->id;
-	answer->flags |= request->flags & MESSAGE_TRACED;
-	answer->trace = request->trace;
+	if ((request->flags & MESSAGE_TRACED) != 0)
+		messaging_trace_response(messaging, request, answer, worker);
 	answer->from = messaging->local->endpoint;
 	answer->peer = messaging->local;
 	answer->created_ns = env_monotonic_ns(messaging->env->env);

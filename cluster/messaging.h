@@ -62,6 +62,8 @@ struct message_callback {
 	uint64_t sent_ns;
 	uint64_t id; /* of the request; set by messaging_request() */
 	uint8_t verb; /* of the request; set by messaging_request() */
+	/* Of the request's trace; 0: not traced. Set by messaging_request(), before messaging_expect() by who calls it. */
+	uint64_t trace_began_ns;
 	/* messaging's */
 	struct wheel_timer timer;
 	struct message_callback *next; /* in the hash chain */

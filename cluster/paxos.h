@@ -69,6 +69,7 @@ struct paxos_request {
 	 */
 	void (*on_done)(struct paxos_request *request, const struct error *err);
 	void *context;
+	const struct trace *trace; /* as in coordinator_write */
 	/*
 	 * For on_done without an error: a mutation of this request was written. It may be that of an earlier on_ready which
 	 * another proposer brought to its end, even where the last on_ready saw that one's outcome and found that

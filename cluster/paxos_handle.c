@@ -26,6 +26,23 @@ paxos_handling_free(struct paxos_handling *handling)
 	free(handling);
 }
 
+static void
+paxos_handling_trace(const struct paxos_handling *handling)
+{
+	const struct paxos_step_call *call = &handling->call;
+	char ballot[UUID_TEXT_SIZE];
+	const char *what = "Committing proposal";
+
+	if (call->step == PAXOS_PREPARE)
+		what = call->promise.is_promised ? "Promising ballot"
+						 : "Promise rejected; older ballot";
+	else if (call->step == PAXOS_PROPOSE)
+		what = call->acceptance.is_accepted ? "Accepting proposal" : "Rejecting proposal";
+	uuid_format(&call->commit.ballot, ballot);
+	trace_event(handling->paxos->options.cluster, &handling->message->trace, NULL, "%s %s",
+	    what, ballot);
+}
+
 /* May run on the commit log's thread. */
 static void
 paxos_handling_done(struct paxos_step_call *call, const struct error *err)
@@ -40,6 +57,8 @@ paxos_handling_done(struct paxos_step_call *call, const struct error *err)
 		paxos_handling_free(handling);
 		return;
 	}
+	if (trace_is_on(&handling->message->trace))
+		paxos_handling_trace(handling);
 	buffer_init(&out);
 	if (call->step == PAXOS_PREPARE)
 		paxos_promise_encode(&call->promise, &out);

@@ -96,6 +96,10 @@ range_request_make_batch(struct read_request *request, uint32_t count, struct er
 		replicas += scan->batch[i].plan.count;
 	if (read_request_make_parts(request, count, replicas) != 0)
 		return range_no_memory(err);
+	if (trace_is_on(&request->trace))
+		trace_event(request->coordinator->ring.cluster, &request->trace,
+		    request->read->worker, "Submitting %u concurrent range requests",
+		    (unsigned)count);
 	for (uint32_t i = 0; i < count; i++) {
 		struct read_part *part = &request->parts[i];
 

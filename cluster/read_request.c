@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/read_request.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/alloc.h"
@@ -32,6 +33,8 @@ read_request_new(struct coordinator *coordinator, struct coordinator_read *read,
 	request->deadline_ns = request->began_ns + coordinator_timeout_ns(coordinator, timeout);
 	request->latency = timeout == COORDINATOR_TIMEOUT_RANGE ? COORDINATOR_LATENCY_RANGE
 								: COORDINATOR_LATENCY_READ;
+	if (read->trace != NULL)
+		request->trace = *read->trace;
 	atomic_init(&request->references, 1);
 	request->is_running = true;
 	lock_init(&request->lock, "read_request", RANK_COORDINATOR_REQUEST);
@@ -330,6 +333,19 @@ read_call_bytes(const struct read_call *call)
 				    : buffer_slice(&call->local);
 }
 
+static void
+read_call_trace(const struct read_call *call, struct worker *worker)
+{
+	static const char *const what[] = {[READ_CALL_DATA] = "reading data from",
+	    [READ_CALL_DIGEST] = "reading digest from",
+	    [READ_CALL_ASK] = "Enqueuing short read request to",
+	    [READ_CALL_REPAIR] = "Sending read-repair-mutation to"};
+	const struct read_request *request = call->part->request;
+
+	coordinator_trace_peer(request->coordinator, &request->trace, worker, what[call->kind],
+	    call->part->replicas[call->replica].peer);
+}
+
 /* Takes over a reference of the payload (NULL: there was no memory for it). */
 static void
 read_call_send(
@@ -349,6 +365,10 @@ read_call_send(
 		left_ns = coordinator_timeout_ns(coordinator, COORDINATOR_TIMEOUT_WRITE);
 	else if (request->deadline_ns > now)
 		left_ns = request->deadline_ns - now;
+	if (trace_is_on(&request->trace)) {
+		message_set_trace(message, &request->trace);
+		read_call_trace(call, worker);
+	}
 	call->callback.on_answer = read_call_answered;
 	messaging_request(coordinator->ring.messaging, call->part->replicas[call->replica].peer,
 	    message, left_ns, &call->callback, worker);
@@ -387,12 +407,17 @@ read_call_run_here(
 	int rc;
 
 	read_request_ref(request);
+	coordinator_trace_read(coordinator, &request->trace, worker, command);
 	rc = read_response_execute(coordinator->store, command, &options, request->read->arena,
 	    &call->local, &stats, &err);
 	if (rc == 0)
 		rc = buffer_check(&call->local, &err);
 	if (rc != 0)
 		reason = coordinator_reason(&err);
+	if (rc == 0 && trace_is_on(&request->trace))
+		trace_event(coordinator->ring.cluster, &request->trace, worker,
+		    "Read %" PRIu64 " live rows and %" PRIu64 " tombstone cells", stats.rows,
+		    stats.tombstones);
 	call->digest = stats.digest;
 	snitch_record_latency(coordinator->ring.snitch, part->replicas[call->replica].peer,
 	    coordinator_now(coordinator) - began);
@@ -458,9 +483,13 @@ read_part_speculate(struct cluster_timer *timer)
 	    (struct read_part *)((char *)timer - offsetof(struct read_part, timer));
 	struct read_request *request = part->request;
 
-	if (read_part_contact_more(part, NULL))
+	if (read_part_contact_more(part, NULL)) {
 		atomic_fetch_add_explicit(
 		    &request->coordinator->speculative_retries, 1, memory_order_relaxed);
+		if (trace_is_on(&request->trace))
+			trace_event(request->coordinator->ring.cluster, &request->trace, NULL,
+			    "speculating read retry");
+	}
 	read_request_unref(request);
 }
 
@@ -644,6 +673,11 @@ read_part_fail(struct read_part *part, struct worker *worker)
 		coordinator_error_replica(&err, replica->peer, (enum failure_reason)call->reason);
 	}
 	lock_drop(&request->lock);
+	if (trace_is_on(&request->trace))
+		trace_event(request->coordinator->ring.cluster, &request->trace, worker,
+		    "%s; received %d of %d responses%s",
+		    code == ERROR_READ_FAILURE ? "Failed" : "Timed out", (int)received,
+		    (int)part->block_for, has_data ? "" : " (only digests)");
 	if (received >= part->block_for && has_data)
 		received = part->block_for - 1;
 	coordinator_error_finish(&err, code, request->consistency, received, part->block_for);
@@ -1084,6 +1118,9 @@ read_part_check(struct read_part *part, struct worker *worker)
 	} else {
 		atomic_fetch_add_explicit(
 		    &request->coordinator->digest_mismatches, 1, memory_order_relaxed);
+		if (trace_is_on(&request->trace))
+			trace_event(request->coordinator->ring.cluster, &request->trace, worker,
+			    "Digest mismatch: the answers of replicas differ");
 		read_part_fetch_all(part, worker);
 	}
 }

@@ -94,6 +94,7 @@ struct read_request {
 	enum consistency consistency;
 	uint64_t began_ns, deadline_ns;
 	enum coordinator_latency latency;
+	struct trace trace; /* of type TRACE_NONE: not traced */
 
 	struct lock lock;
 	struct read_part *ready_first, *ready_last;

@@ -91,6 +91,8 @@ truncate_send(struct coordinator *coordinator, struct truncate_target *target, s
 		truncate_request_count(target->request, peer, false, FAILURE_UNKNOWN, worker);
 		return;
 	}
+	if (target->request->truncate->trace != NULL)
+		message_set_trace(message, target->request->truncate->trace);
 	target->callback.on_answer = truncate_answered;
 	messaging_request(coordinator->ring.messaging, peer, message,
 	    coordinator_timeout_ns(coordinator, COORDINATOR_TIMEOUT_TRUNCATE), &target->callback,

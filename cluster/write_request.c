@@ -64,6 +64,7 @@ struct write_request {
 	enum write_type type;
 	uint64_t began_ns, timeout_ns;
 	int64_t created_ms; /* wall clock: of hints */
+	struct trace trace; /* of type TRACE_NONE: not traced */
 	const struct table_metadata *table; /* of the first mutation; until on_done */
 	uint32_t part_count;
 	struct write_part *parts;
@@ -297,6 +298,8 @@ write_part_send_remote(struct write_part *part, const char *datacenter, struct w
 		message_unref(message);
 		message = NULL;
 	}
+	if (message != NULL)
+		message_set_trace(message, &request->trace);
 	for (uint32_t i = 0; i < part->target_count; i++) {
 		struct write_target *target = &part->targets[i];
 
@@ -311,6 +314,10 @@ write_part_send_remote(struct write_part *part, const char *datacenter, struct w
 		} else {
 			message->forwards[forward].to = target->peer->endpoint;
 			message->forwards[forward].id = messaging_next_id(messaging);
+			target->callback.trace_began_ns =
+			    trace_is_on(&request->trace) ? request->trace.began_ns : 0;
+			coordinator_trace_peer(coordinator, &request->trace, worker,
+			    "Adding forward message to", target->peer);
 			messaging_expect(messaging, target->peer, VERB_MUTATION_REQ,
 			    message->forwards[forward].id, request->timeout_ns, &target->callback);
 			forward++;
@@ -339,6 +346,8 @@ write_part_send(struct write_part *part, struct worker *worker)
 		target->is_sent = true;
 		message_payload_ref(part->payload);
 		message = message_new(VERB_MUTATION_REQ, part->payload);
+		if (message != NULL)
+			message_set_trace(message, &request->trace);
 		if (message == NULL)
 			write_target_answered(&target->callback, NULL, FAILURE_UNKNOWN, worker);
 		else
@@ -372,10 +381,12 @@ write_part_hint_dead(struct write_part *part)
 }
 
 static void
-write_part_apply(struct write_part *part)
+write_part_apply(struct write_part *part, struct worker *worker)
 {
 	struct write_request *request = part->request;
 
+	coordinator_trace_apply(
+	    request->coordinator, &request->trace, worker, part->local.mutation);
 	store_apply(request->coordinator->store, &part->local);
 	lock_take(&request->lock);
 	if (part->local_target->state == WRITE_WAITING &&
@@ -491,6 +502,8 @@ write_request_new(struct coordinator *coordinator, struct coordinator_write *wri
 	request->table = write->mutations[0].updates[0].table;
 	request->part_count = request->parts_left = count;
 	request->write = write;
+	if (write->trace != NULL)
+		request->trace = *write->trace;
 	atomic_init(&request->references, 1);
 	lock_init(&request->lock, "write_request", RANK_COORDINATOR_REQUEST);
 	return request;
@@ -564,7 +577,7 @@ write_request_run(struct write_request *request, struct worker *worker)
 	}
 	for (uint32_t i = 0; i < request->part_count; i++) {
 		if (request->parts[i].local_target != NULL)
-			write_part_apply(&request->parts[i]);
+			write_part_apply(&request->parts[i], worker);
 	}
 	lock_take(&request->lock);
 	request->is_started = true;

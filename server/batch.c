@@ -4,6 +4,7 @@
 #include "server/batchlog.h"
 #include "server/cluster.h"
 #include "server/execution.h"
+#include "server/tracing.h"
 
 enum { BATCH_TABLES_NAMED = 16 };
 
@@ -303,6 +304,7 @@ batch_write_logged(struct execution *execution, struct mutation *mutations, uint
 	logged->write.on_done = batch_logged_done;
 	logged->write.arena = execution->arena;
 	logged->write.worker = execution->worker;
+	logged->write.trace = logged->entry.trace = tracing_of(execution);
 	if (is_alone) {
 		coordinator_write(executor->coordinator, &logged->write);
 		return 0;

@@ -9,6 +9,7 @@
 #include "cluster/paxos_codec.h"
 #include "server/cluster.h"
 #include "server/execution.h"
+#include "server/tracing.h"
 #include "server/modification.h"
 #include "server/selection.h"
 
@@ -523,6 +524,7 @@ cas_write(struct cas *cas, struct error *err)
 	if (worker_is_current(execution->worker))
 		write->scratch = &execution->worker->scratch;
 	write->worker = execution->worker;
+	write->trace = tracing_of(execution);
 	if (mutation == NULL)
 		cas_written(write, NULL);
 	else
@@ -739,6 +741,7 @@ cas_execute(struct execution *execution, struct modification *modifications, uin
 	    .commit = execution->options->consistency,
 	    .on_ready = cas_ready,
 	    .on_done = cas_decided,
-	    .context = cas};
+	    .context = cas,
+	    .trace = tracing_of(execution)};
 	paxos_begin(execution->executor->node->cluster->paxos, &cas->paxos);
 }

@@ -18,6 +18,7 @@
 #include "server/operations.h"
 #include "server/system_local.h"
 #include "server/system_peers.h"
+#include "server/tracing.h"
 
 #define CLUSTER_MS UINT64_C(1000000)
 /* How often a start that waits looks for a signal. */
@@ -354,6 +355,8 @@ cluster_new(struct node *node, struct cluster **out, struct error *err)
 		return -1;
 	cluster->node->internode = internode_new(node, cluster->peers);
 	cluster->env = internode_env(cluster->node->internode);
+	cluster->env->trace = tracing_record;
+	cluster->env->trace_context = node;
 	cluster->messaging = messaging_new(cluster->env, cluster->peers);
 	cluster->topology = topology_holder_new(cluster->peers);
 	topology_holder_set_local(

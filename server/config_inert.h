@@ -234,7 +234,6 @@
 	X(tables_fail_threshold) \
 	X(tables_warn_threshold) \
 	X(top_partitions_enabled) \
-	X(trace_type_query_ttl) \
 	X(trace_type_repair_ttl) \
 	X(transient_replication_enabled) \
 	X(transparent_data_encryption_options__chunk_length_kb) \

@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "cql/describe.h"
+#include "server/cluster.h"
 #include "server/execution.h"
-#include "server/internal_query.h"
+#include "server/node.h"
 
 struct describe_row {
 	struct slice keyspace, type, name, statement;
@@ -503,44 +504,72 @@ describe_compare_tokens(const void *a, const void *b)
 	return slice_compare(left[0], right[0]);
 }
 
-/* token -> addresses of its replicas: this node has them all. */
 static struct slice
-describe_ownership(struct describe *describe)
+describe_replicas(struct arena *arena, const struct type *list, const struct replica_set *set)
+{
+	struct slice *names = arena_calloc(arena, set->count, sizeof(*names));
+
+	for (uint32_t i = 0; names != NULL && i < set->count; i++) {
+		char name[ENDPOINT_TEXT_SIZE];
+		const char *text =
+		    arena_printf(arena, "/%s", endpoint_format(&set->peers[i]->endpoint, name));
+
+		if (text == NULL)
+			return slice_null;
+		names[i] = slice_of_string(text);
+	}
+	return names == NULL ? slice_null : type_pack(list, names, set->count, arena);
+}
+
+/* The last token of each range -> addresses of its replicas (StorageService.getRangeToAddressMap). */
+static struct slice
+describe_ownership(struct describe *describe, const struct type *list, const struct type *map)
 {
 	struct executor *executor = describe->execution->executor;
+	struct topology_holder *holder = executor->node->cluster->topology;
+	const struct keyspace_metadata *keyspace =
+	    schema_keyspace(describe->schema, describe->execution->keyspace);
 	struct arena *arena = describe->arena;
-	const struct type *text = type_native(TYPE_TEXT);
-	const struct type *list = type_list(arena, text, false);
-	const struct type *map = list == NULL ? NULL : type_map(arena, text, list, false);
-	const struct type *set = type_set(arena, text, false);
-	struct slice cells[INTERNAL_COLUMNS_MAX], address, token, *pairs, value = slice_null;
-	struct internal_rows rows;
-	struct type_iterator iterator;
-	uint32_t count = 0;
-	struct error err;
-	const char *endpoint = arena_printf(
-	    arena, "/%s:%d", executor->config->listen_address, (int)executor->config->storage_port);
+	const struct topology *topology;
+	const struct replication *replication;
+	struct slice *pairs, value = slice_null;
+	uint32_t count;
 
-	if (map == NULL || set == NULL || endpoint == NULL ||
-	    internal_select(executor, "SELECT tokens FROM system.local WHERE key = 'local'", NULL,
-		0, &rows, &err) != 0)
+	if (keyspace == NULL)
 		return slice_null;
-	address = slice_of_string(endpoint);
-	address = type_pack(list, &address, 1, arena);
-	if (internal_rows_next(&rows, cells) && !slice_is_null(cells[0])) {
-		type_iterator_init(&iterator, set, cells[0]);
-		pairs = arena_calloc(arena, (size_t)iterator.count * 2, sizeof(*pairs));
-		while (pairs != NULL && type_iterator_next(&iterator, &token, NULL)) {
-			pairs[2 * count] = arena_copy(arena, token);
-			pairs[2 * count++ + 1] = address;
-		}
-		if (pairs != NULL) {
-			qsort(pairs, count, 2 * sizeof(*pairs), describe_compare_tokens);
-			value = type_pack(map, pairs, count, arena);
-		}
+	topology = topology_acquire(holder);
+	replication = topology_replication(topology, keyspace);
+	count = replication_range_count(replication);
+	pairs = arena_calloc(arena, 2 * (size_t)count, sizeof(*pairs));
+	for (uint32_t i = 0; pairs != NULL && i < count; i++) {
+		struct ring_range range;
+		const struct replica_set *set = replication_range(replication, i, &range);
+		const char *token = arena_printf(arena, "%" PRId64, range.right);
+
+		pairs[2 * i + 1] = describe_replicas(arena, list, set);
+		if (token == NULL || slice_is_null(pairs[2 * i + 1]))
+			pairs = NULL;
+		else
+			pairs[2 * i] = slice_of_string(token);
 	}
-	internal_rows_fini(&rows);
+	topology_release(holder, topology);
+	if (pairs != NULL) {
+		qsort(pairs, count, 2 * sizeof(*pairs), describe_compare_tokens);
+		value = type_pack(map, pairs, count, arena);
+	}
 	return value;
+}
+
+/* The class's name, without its package. */
+static const char *
+describe_snitch(const struct config *config)
+{
+	const char *dot;
+
+	if (config->dynamic_snitch)
+		return "DynamicEndpointSnitch";
+	dot = strrchr(config->endpoint_snitch, '.');
+	return dot != NULL ? dot + 1 : config->endpoint_snitch;
 }
 
 static void
@@ -560,7 +589,7 @@ describe_cluster(struct describe *describe)
 
 	if (!slice_is_null(execution->keyspace) && !schema_is_local_keyspace(execution->keyspace) &&
 	    specs[3].type != NULL) {
-		ownership = describe_ownership(describe);
+		ownership = describe_ownership(describe, list, specs[3].type);
 		metadata.column_count = 4;
 	}
 	execution_begin_result(execution);
@@ -568,7 +597,8 @@ describe_cluster(struct describe *describe)
 	response_put_cell(
 	    execution->out, slice_of_string(execution->executor->config->cluster_name));
 	response_put_cell(execution->out, slice_of_string("Murmur3Partitioner"));
-	response_put_cell(execution->out, slice_of_string("DynamicEndpointSnitch"));
+	response_put_cell(
+	    execution->out, slice_of_string(describe_snitch(execution->executor->config)));
 	if (metadata.column_count == 4)
 		response_put_cell(execution->out, ownership);
 	rows.row_count = 1;

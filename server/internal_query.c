@@ -83,11 +83,11 @@ internal_wait(struct internal_call *call, struct error *err)
 }
 
 static int
-internal_run(struct executor *executor, const char *cql, const struct slice *values, uint32_t count,
-    struct buffer *out, struct error *err)
+internal_run(struct executor *executor, enum consistency level, const char *cql,
+    const struct slice *values, uint32_t count, struct buffer *out, struct error *err)
 {
 	struct internal_call call = {.is_done = false};
-	struct query_options options = {.consistency = CONSISTENCY_ONE,
+	struct query_options options = {.consistency = level,
 	    .serial_consistency = CONSISTENCY_SERIAL,
 	    .skip_metadata = true,
 	    .page_size = -1,
@@ -121,17 +121,31 @@ internal_run(struct executor *executor, const char *cql, const struct slice *val
 	return rc;
 }
 
-int
-internal_execute(struct executor *executor, const char *cql, const struct slice *values,
-    uint32_t count, struct error *err)
+static int
+internal_execute_at(struct executor *executor, enum consistency level, const char *cql,
+    const struct slice *values, uint32_t count, struct error *err)
 {
 	struct buffer out;
 	int rc;
 
 	buffer_init(&out);
-	rc = internal_run(executor, cql, values, count, &out, err);
+	rc = internal_run(executor, level, cql, values, count, &out, err);
 	buffer_fini(&out);
 	return rc;
+}
+
+int
+internal_execute(struct executor *executor, const char *cql, const struct slice *values,
+    uint32_t count, struct error *err)
+{
+	return internal_execute_at(executor, CONSISTENCY_ONE, cql, values, count, err);
+}
+
+int
+internal_execute_any(struct executor *executor, const char *cql, const struct slice *values,
+    uint32_t count, struct error *err)
+{
+	return internal_execute_at(executor, CONSISTENCY_ANY, cql, values, count, err);
 }
 
 /* ---- Batches --------------------------------------------------------------------------------- */
@@ -304,7 +318,7 @@ internal_select(struct executor *executor, const char *cql, const struct slice *
     uint32_t count, struct internal_rows *out, struct error *err)
 {
 	buffer_init(&out->cells);
-	if (internal_run(executor, cql, values, count, &out->cells, err) != 0) {
+	if (internal_run(executor, CONSISTENCY_ONE, cql, values, count, &out->cells, err) != 0) {
 		buffer_fini(&out->cells);
 		return -1;
 	}

@@ -15,6 +15,9 @@ struct prepared_statement;
 /* Run a write. values: for the markers; null slices are null. */
 int internal_execute(struct executor *executor, const char *cql, const struct slice *values,
     uint32_t count, struct error *err);
+/* ... that a hint is enough for (level ANY): of tables that other nodes have parts of. */
+int internal_execute_any(struct executor *executor, const char *cql, const struct slice *values,
+    uint32_t count, struct error *err);
 
 /*
  * Several writes that take effect together: those to one partition key of one keyspace are one record

@@ -565,21 +565,6 @@ execution_write_done(struct coordinator_write *write, const struct error *err)
 		execution_done_void(execution);
 }
 
-static void
-execution_trace_write(struct execution *execution, const struct mutation *mutations, uint32_t count)
-{
-	tracing_event(execution, "Determining replicas for mutation");
-	tracing_event(execution, "Appending to commitlog");
-	for (uint32_t i = 0; i < count; i++) {
-		for (uint32_t j = 0; j < mutations[i].update_count; j++) {
-			struct slice name = mutations[i].updates[j].table->name;
-
-			tracing_event(execution, "Adding to %.*s memtable", (int)name.size,
-			    (const char *)name.data);
-		}
-	}
-}
-
 void
 execution_write(struct execution *execution, struct mutation *mutations, uint32_t count,
     const struct keyspace_metadata *keyspace, int write_type)
@@ -607,8 +592,8 @@ execution_write(struct execution *execution, struct mutation *mutations, uint32_
 	if (worker_is_current(execution->worker))
 		write->scratch = &execution->worker->scratch;
 	write->worker = execution->worker;
-	if (execution->tracing != NULL)
-		execution_trace_write(execution, mutations, count);
+	write->trace = tracing_of(execution);
+	tracing_event(execution, "Determining replicas for mutation");
 	coordinator_write(execution->executor->coordinator, write);
 }
 

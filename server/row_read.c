@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "server/execution.h"
 #include "server/modification.h"
+#include "server/tracing.h"
 #include "storage/row_copy.h"
 
 /* A row that was asked for; in the execution's arena. */
@@ -191,6 +192,7 @@ execution_read_rows(
 	    .arena = execution->arena,
 	    .on_done = row_read_done,
 	    .context = read,
-	    .worker = execution->worker};
+	    .worker = execution->worker,
+	    .trace = tracing_of(execution)};
 	coordinator_read(execution->executor->coordinator, &read->read);
 }

@@ -4,6 +4,7 @@
 #include "server/events.h"
 #include "server/cluster.h"
 #include "server/execution.h"
+#include "server/tracing.h"
 #include "server/internal_query.h"
 #include "server/modification.h"
 #include "server/batch.h"
@@ -343,8 +344,10 @@ truncate_execute(struct execution *execution)
 		return;
 	}
 	run->execution = execution;
-	run->truncate = (struct coordinator_truncate){
-	    .table = table, .on_done = truncate_done, .worker = execution->worker};
+	run->truncate = (struct coordinator_truncate){.table = table,
+	    .on_done = truncate_done,
+	    .worker = execution->worker,
+	    .trace = tracing_of(execution)};
 	if (!truncate_is_local(executor, table)) {
 		coordinator_truncate(executor->coordinator, &run->truncate);
 		return;

@@ -678,7 +678,9 @@ select_warn_tombstones(struct select_run *run)
 	int64_t threshold = run->execution->executor->config->tombstone_warn_threshold;
 	struct buffer key;
 
-	if (run->execution->tracing != NULL)
+	/* In a ring each replica tells of its own. */
+	if (run->execution->tracing != NULL &&
+	    coordinator_is_alone(run->execution->executor->coordinator))
 		tracing_event(run->execution, "Read %llu live rows and %llu tombstone cells",
 		    (unsigned long long)run->live, (unsigned long long)run->tombstones);
 	if (threshold <= 0 || run->tombstones <= (uint64_t)threshold ||
@@ -885,7 +887,8 @@ select_read_serial(struct select_run *run)
 	    .is_read = true,
 	    .on_ready = select_serial_ready,
 	    .on_done = select_serial_done,
-	    .context = run};
+	    .context = run,
+	    .trace = tracing_of(execution)};
 	paxos_begin(execution->executor->node->cluster->paxos, &run->paxos);
 }
 
@@ -910,11 +913,6 @@ select_read(struct select_run *run)
 				     run->terms.arena, &run->source, &run->err) != 0;
 		return true;
 	}
-	if (execution->tracing != NULL)
-		tracing_event(execution,
-		    run->is_range ? "Executing seq scan across ranges of %.*s"
-				  : "Executing single-partition query on %.*s",
-		    (int)run->table->name.size, (const char *)run->table->name.data);
 	run->read = (struct coordinator_read){.command = &run->command,
 	    .keys = run->is_range ? NULL : run->keys + run->key_index,
 	    .key_count = run->chunk_keys,
@@ -923,7 +921,8 @@ select_read(struct select_run *run)
 	    .arena = run->terms.arena,
 	    .on_done = select_answered,
 	    .context = run,
-	    .worker = execution->worker};
+	    .worker = execution->worker,
+	    .trace = tracing_of(execution)};
 	if (consistency_is_serial(execution->options->consistency) &&
 	    !coordinator_is_alone(execution->executor->coordinator))
 		select_read_serial(run);

@@ -8,28 +8,31 @@
 #include "base/log.h"
 #include "server/execution.h"
 #include "server/internal_query.h"
+#include "server/node.h"
+#include "server/stage.h"
 
-enum { TRACING_EVENTS_MAX = 64, TRACING_TEXT_MAX = 256 };
+enum { TRACING_TEXT_MAX = 1024, TRACING_THREAD_MAX = 64 };
 
+/* One event until it is written. */
 struct tracing_event {
+	struct executor *executor; /* borrowed */
+	struct uuid session;
 	uint8_t id[16];
 	int32_t elapsed_us;
-	char text[TRACING_TEXT_MAX];
+	char thread[TRACING_THREAD_MAX];
+	char text[];
 };
 
 /* Outlives the request: on the heap, and with copies. */
 struct tracing {
 	struct executor *executor; /* borrowed */
-	uint8_t id[16];
-	uint64_t started_ns;
+	struct trace trace;
 	int64_t started_ms;
 	int32_t duration_us;
 	char *request; /* owned */
 	char *query; /* owned; NULL: none */
 	char consistency[24], serial_consistency[24], page_size[16];
 	char client[64];
-	uint32_t event_count;
-	struct tracing_event events[TRACING_EVENTS_MAX];
 };
 
 static const char *
@@ -47,36 +50,115 @@ tracing_request_name(const struct execution *execution)
 	}
 }
 
+/* ---- Events -------------------------------------------------------------------------------- */
+
 static int32_t
-tracing_elapsed(const struct tracing *tracing)
+tracing_elapsed(struct env *env, const struct trace *trace)
 {
-	return (int32_t)((env_monotonic_ns(tracing->executor->env) - tracing->started_ns) / 1000);
+	return (int32_t)((env_monotonic_ns(env) - trace->began_ns) / 1000);
+}
+
+/* Seconds. */
+static void
+tracing_put_ttl(const struct executor *executor, uint8_t out[4])
+{
+	store_u32(out, (uint32_t)(executor->config->trace_type_query_ttl / 1000));
+}
+
+static struct slice
+tracing_address(const char *text, uint8_t bytes[16])
+{
+	if (inet_pton(AF_INET, text, bytes) == 1)
+		return slice_of(bytes, 4);
+	if (inet_pton(AF_INET6, text, bytes) == 1)
+		return slice_of(bytes, 16);
+	return slice_null;
+}
+
+static const char *
+tracing_own_address(const struct config *config)
+{
+	return config->broadcast_address != NULL ? config->broadcast_address
+						 : config->listen_address;
 }
 
 static void
-tracing_add(struct tracing *tracing, const char *format, va_list arguments)
+tracing_write_event(void *argument)
 {
-	struct tracing_event *event;
+	struct tracing_event *event = argument;
+	struct executor *executor = event->executor;
+	const struct config *config = executor->config;
+	uint8_t source[16], port[4], elapsed[4], ttl[4];
+	struct slice values[8] = {slice_of(event->session.bytes, 16), slice_of(event->id, 16),
+	    slice_of_string(event->text), tracing_address(tracing_own_address(config), source),
+	    slice_of(elapsed, 4), slice_of(port, 4), slice_of_string(event->thread),
+	    slice_of(ttl, 4)};
+	struct error err;
 
-	if (tracing->event_count == TRACING_EVENTS_MAX)
+	store_u32(port, (uint32_t)config->storage_port);
+	store_u32(elapsed, (uint32_t)event->elapsed_us);
+	tracing_put_ttl(executor, ttl);
+	if (internal_execute_any(executor,
+		"INSERT INTO system_traces.events (session_id, event_id, activity, source, "
+		"source_elapsed, source_port, thread) VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?",
+		values, 8, &err) != 0)
+		log_warn("an event of a trace could not be written: %s", err.text);
+	free(event);
+}
+
+/* As Cassandra's threads are called: a loop that runs a stage's task in place stands for one of that. */
+static void
+tracing_put_thread(const struct worker *worker, char out[TRACING_THREAD_MAX])
+{
+	if (worker_is_current(worker) && worker->stage != NULL)
+		snprintf(out, TRACING_THREAD_MAX, "%s-%u", stage_name(worker->stage),
+		    (unsigned)worker->index + 1);
+	else
+		snprintf(out, TRACING_THREAD_MAX, "%s", log_thread_name_get());
+}
+
+void
+tracing_record(void *context, const struct trace *trace, struct worker *worker, const char *text)
+{
+	struct node *node = context;
+	size_t size = strlen(text) + 1;
+	struct tracing_event *event = malloc(sizeof(*event) + size);
+	struct stage *stage = node->stages[NODE_STAGE_TRACING];
+
+	if (event == NULL)
 		return;
-	event = &tracing->events[tracing->event_count++];
-	executor_next_timeuuid(tracing->executor, event->id);
-	event->elapsed_us = tracing_elapsed(tracing);
-	vsnprintf(event->text, sizeof(event->text), format, arguments);
+	event->executor = node->executor;
+	event->session = trace->session;
+	executor_next_timeuuid(node->executor, event->id);
+	event->elapsed_us = tracing_elapsed(node->env, trace);
+	tracing_put_thread(worker, event->thread);
+	memcpy(event->text, text, size);
+	if (stage == NULL || !stage_submit_work(stage, tracing_write_event, event))
+		free(event);
 }
 
 void
 tracing_event(struct execution *execution, const char *format, ...)
 {
+	char text[TRACING_TEXT_MAX];
 	va_list arguments;
 
 	if (execution->tracing == NULL)
 		return;
 	va_start(arguments, format);
-	tracing_add(execution->tracing, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	tracing_record(
+	    execution->executor->node, &execution->tracing->trace, execution->worker, text);
 }
+
+const struct trace *
+tracing_of(const struct execution *execution)
+{
+	return execution->tracing == NULL ? NULL : &execution->tracing->trace;
+}
+
+/* ---- The session --------------------------------------------------------------------------- */
 
 static void
 tracing_take_query(struct tracing *tracing, const struct execution *execution)
@@ -119,8 +201,9 @@ tracing_begin(struct execution *execution)
 	struct tracing *tracing = xzalloc(sizeof(*tracing));
 
 	tracing->executor = execution->executor;
-	executor_next_timeuuid(execution->executor, tracing->id);
-	tracing->started_ns = env_monotonic_ns(execution->executor->env);
+	tracing->trace.type = TRACE_QUERY;
+	executor_next_timeuuid(execution->executor, tracing->trace.session.bytes);
+	tracing->trace.began_ns = env_monotonic_ns(execution->executor->env);
 	tracing->started_ms = execution->now_us / 1000;
 	tracing->request = xstrdup(tracing_request_name(execution));
 	snprintf(tracing->client, sizeof(tracing->client), "%s", execution->client->address);
@@ -142,7 +225,7 @@ tracing_prepared(struct execution *execution, struct slice query)
 void
 tracing_id_of(const struct tracing *tracing, uint8_t out[16])
 {
-	memcpy(out, tracing->id, sizeof(tracing->id));
+	memcpy(out, tracing->trace.session.bytes, sizeof(tracing->trace.session.bytes));
 }
 
 /* ---- Writing ------------------------------------------------------------------------------- */
@@ -155,17 +238,7 @@ tracing_free(struct tracing *tracing)
 	free(tracing);
 }
 
-static struct slice
-tracing_address(const char *text, uint8_t bytes[16])
-{
-	if (inet_pton(AF_INET, text, bytes) == 1)
-		return slice_of(bytes, 4);
-	if (inet_pton(AF_INET6, text, bytes) == 1)
-		return slice_of(bytes, 16);
-	return slice_null;
-}
-
-static void
+static int
 tracing_write_session(struct tracing *tracing, struct arena *arena, struct error *err)
 {
 	const struct config *config = tracing->executor->config;
@@ -178,7 +251,7 @@ tracing_write_session(struct tracing *tracing, struct arena *arena, struct error
 	store_u32(port, (uint32_t)config->storage_port);
 	store_u32(duration, (uint32_t)tracing->duration_us);
 	store_u64(started, (uint64_t)tracing->started_ms);
-	store_u32(ttl, 24 * 60 * 60);
+	tracing_put_ttl(tracing->executor, ttl);
 	if (tracing->consistency[0] != '\0') {
 		parameters[0] = slice_of_string("consistency_level");
 		parameters[1] = slice_of_string(tracing->consistency);
@@ -199,45 +272,22 @@ tracing_write_session(struct tracing *tracing, struct arena *arena, struct error
 		parameters[2 * pairs + 1] = slice_of_string(tracing->serial_consistency);
 		pairs++;
 	}
-	values[0] = slice_of(tracing->id, 16);
+	values[0] = slice_of(tracing->trace.session.bytes, 16);
 	values[1] = tracing_address(tracing->client, client);
 	values[2] = slice_of_string("QUERY");
-	values[3] = tracing_address(config->listen_address, coordinator);
+	values[3] = tracing_address(tracing_own_address(config), coordinator);
 	values[4] = slice_of(port, 4);
 	values[5] = slice_of(duration, 4);
 	values[6] = type == NULL ? slice_null : type_pack(type, parameters, pairs, arena);
 	values[7] = slice_of_string(tracing->request);
 	values[8] = slice_of(started, 8);
 	values[9] = slice_of(ttl, 4);
-	internal_execute(tracing->executor,
+	return internal_execute_any(tracing->executor,
 	    "INSERT INTO system_traces.sessions (session_id, client, command, coordinator, "
 	    "coordinator_port, duration, parameters, request, started_at) VALUES (?, ?, ?, ?, ?, "
 	    "?, "
 	    "?, ?, ?) USING TTL ?",
 	    values, 10, err);
-}
-
-static void
-tracing_write_events(struct tracing *tracing, struct error *err)
-{
-	const struct config *config = tracing->executor->config;
-	uint8_t source[16], port[4], elapsed[4], ttl[4];
-
-	store_u32(port, (uint32_t)config->storage_port);
-	store_u32(ttl, 24 * 60 * 60);
-	for (uint32_t i = 0; i < tracing->event_count; i++) {
-		const struct tracing_event *event = &tracing->events[i];
-		struct slice values[8] = {slice_of(tracing->id, 16), slice_of(event->id, 16),
-		    slice_of_string(event->text), tracing_address(config->listen_address, source),
-		    slice_of(elapsed, 4), slice_of(port, 4),
-		    slice_of_string("Native-Transport-Requests-1"), slice_of(ttl, 4)};
-
-		store_u32(elapsed, (uint32_t)event->elapsed_us);
-		internal_execute(tracing->executor,
-		    "INSERT INTO system_traces.events (session_id, event_id, activity, source, "
-		    "source_elapsed, source_port, thread) VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?",
-		    values, 8, err);
-	}
 }
 
 static void
@@ -247,12 +297,8 @@ tracing_write(void *argument)
 	struct error err;
 	struct arena arena;
 
-	error_clear(&err);
 	arena_init(&arena, 4096);
-	/* The session last: a driver takes it for complete when its duration is there. */
-	tracing_write_events(tracing, &err);
-	tracing_write_session(tracing, &arena, &err);
-	if (err.code != ERROR_NONE)
+	if (tracing_write_session(tracing, &arena, &err) != 0)
 		log_warn("a trace could not be written: %s", err.text);
 	arena_fini(&arena);
 	tracing_free(tracing);
@@ -264,8 +310,9 @@ tracing_finish(struct tracing *tracing, struct execution *execution)
 	struct stage *stage = execution->executor->node->stages[NODE_STAGE_TRACING];
 
 	tracing_event(execution, "Request complete");
-	tracing->duration_us = tracing_elapsed(tracing);
+	tracing->duration_us = tracing_elapsed(execution->executor->env, &tracing->trace);
 	execution->tracing = NULL;
+	/* Behind its events: a driver takes it for complete when its duration is there. */
 	if (stage == NULL || !stage_submit_work(stage, tracing_write, tracing))
 		tracing_free(tracing);
 }

@@ -55,14 +55,17 @@ START_TEST(test_message_survives_the_wire)
 	struct message *message = message_of(VERB_MUTATION_REQ, "row"), *out;
 
 	message->flags |= MESSAGE_WANTS_FAILURE | MESSAGE_TRACED;
-	memset(message->trace.bytes, 7, sizeof(message->trace.bytes));
+	memset(message->trace.session.bytes, 7, sizeof(message->trace.session.bytes));
+	message->trace.type = TRACE_QUERY;
 	message->expires_ns = NOW + 5000000;
 	out = round_trip(message, &here, NOW, 10 * NOW);
 	ck_assert_uint_eq(out->verb, VERB_MUTATION_REQ);
 	ck_assert_uint_eq(out->flags, MESSAGE_WANTS_FAILURE | MESSAGE_TRACED);
 	ck_assert_uint_eq(out->id, 77);
 	ck_assert(endpoint_equal(&out->from, &here));
-	ck_assert(uuid_equal(&out->trace, &message->trace));
+	ck_assert(uuid_equal(&out->trace.session, &message->trace.session));
+	ck_assert_uint_eq(out->trace.type, TRACE_QUERY);
+	ck_assert_uint_eq(out->trace.began_ns, 10 * NOW);
 	ck_assert(slice_equal_string(message_payload_slice(out), "row"));
 	message_unref(out);
 	message_unref(message);
