@@ -276,22 +276,37 @@ stress_add_user(struct stress_action *action, const struct stress_share *share, 
 	struct stress_operation *operation = &action->operations[action->operation_count];
 	const char *name;
 	struct stress_profile *profile = stress_find_profile(action, share->name, &name);
+	enum stress_operation_kind kind = STRESS_OP_QUERY;
+	const struct stress_statement *statement = NULL;
 	struct stress_query *query;
+	struct stress_scan *scan;
 
 	if (profile == NULL)
 		return error_set(err, ERROR_INVALID,
 		    "Op name %s contains an invalid profile specname", share->name);
-	if (strcmp(name, "validate") == 0)
-		return error_set(err, ERROR_INVALID, "the operation 'validate' is not supported");
-	query = strcmp(name, "insert") == 0 ? NULL : stress_profile_query(profile, name);
-	if (query == NULL && strcmp(name, "insert") != 0)
+	query = stress_profile_query(profile, name);
+	scan = stress_profile_scan(profile, name);
+	if (strcmp(name, "insert") == 0) {
+		kind = STRESS_OP_INSERT;
+		statement = &profile->insert;
+	} else if (strcmp(name, "validate") == 0) {
+		kind = STRESS_OP_VALIDATE;
+		if (stress_profile_attach_validation(profile, &action->session, err) != 0)
+			return -1;
+	} else if (scan != NULL) {
+		kind = STRESS_OP_SCAN;
+	} else if (query != NULL) {
+		statement = &query->statement;
+	} else {
 		return error_set(err, ERROR_INVALID, "No query defined with name %s", name);
-	if (stress_operation_init(operation, share->name,
-		query == NULL ? STRESS_OP_INSERT : STRESS_OP_QUERY,
-		query == NULL ? &profile->insert : &query->statement, &profile->columns, err) != 0)
+	}
+	if (stress_operation_init(
+		operation, share->name, kind, statement, &profile->columns, err) != 0)
 		return -1;
 	operation->profile = profile;
 	operation->is_same_row = query != NULL && query->is_same_row;
+	operation->condition = query != NULL ? query->condition : NULL;
+	operation->scan = scan;
 	operation->share = share->share;
 	action->operation_count++;
 	return 0;
@@ -342,6 +357,41 @@ stress_load_profiles(struct stress_action *action, struct error *err)
 	if (rc == 0 && action->profile_count == 0)
 		return error_set(err, ERROR_INVALID, "profile= names no file");
 	return rc;
+}
+
+static const char *
+stress_operation_text(const struct stress_operation *operation)
+{
+	return operation->scan != NULL ? operation->scan->select
+	    : operation->statement != NULL
+	    ? operation->statement->query
+	    : operation->profile->validation.checks[0].statement.query;
+}
+
+/* -log show-queries, query-log-file= */
+static int
+stress_tell_queries(struct stress_action *action, struct error *err)
+{
+	const struct stress_settings *settings = action->settings;
+	FILE *file = NULL;
+
+	if (settings->query_log_file != NULL) {
+		file = fopen(settings->query_log_file, "w");
+		if (file == NULL)
+			return error_set_errno(err, errno, "%s", settings->query_log_file);
+	}
+	for (uint32_t i = 0; i < action->operation_count; i++) {
+		const struct stress_operation *operation = &action->operations[i];
+		const char *text = stress_operation_text(operation);
+
+		if (settings->shows_queries)
+			stress_output_printf(action->output, "%s: %s\n", operation->name, text);
+		if (file != NULL)
+			fprintf(file, "%s: %s\n", operation->name, text);
+	}
+	if (file != NULL && fclose(file) != 0)
+		return error_set_errno(err, errno, "%s", settings->query_log_file);
+	return 0;
 }
 
 /* Where there are several nodes, operations go to those that have their partitions. */
@@ -462,6 +512,18 @@ stress_describe(
 }
 
 static void
+stress_put_header(struct stress_output *output)
+{
+	struct buffer text;
+
+	buffer_init(&text);
+	stress_report_header(&text);
+	buffer_put_string(&text, "\n");
+	stress_output_put(output, buffer_slice(&text));
+	buffer_fini(&text);
+}
+
+static void
 stress_announce(const struct stress_action *action, const struct stress_plan *plan)
 {
 	const struct stress_settings *settings = action->settings;
@@ -481,12 +543,9 @@ stress_announce(const struct stress_action *action, const struct stress_plan *pl
 	else
 		buffer_printf(&text, "until stderr of mean < %g\n", settings->target_uncertainty);
 	stress_output_put(plan->output, buffer_slice(&text));
-	buffer_clear(&text);
-	fprintf(stderr, "Failed to connect over JMX; not collecting these stats\n");
-	stress_report_header(&text);
-	buffer_put_string(&text, "\n");
-	stress_output_put(plan->output, buffer_slice(&text));
 	buffer_fini(&text);
+	fprintf(stderr, "Failed to connect over JMX; not collecting these stats\n");
+	stress_put_header(plan->output);
 }
 
 static void
@@ -519,6 +578,9 @@ stress_watch(struct stress_action *action, const struct stress_plan *plan, struc
     struct stress_worker **workers, uint32_t worker_count, struct stress_metrics *metrics)
 {
 	int64_t interval = (int64_t)action->settings->interval_ms * 1000000;
+	int64_t header = (int64_t)action->settings->header_interval_ms * 1000000;
+	int64_t next_header =
+	    header > 0 && plan->output != NULL ? run->start_ns + header : INT64_MAX;
 	int64_t from = run->start_ns, to, end;
 	struct timespec day;
 
@@ -538,6 +600,10 @@ stress_watch(struct stress_action *action, const struct stress_plan *plan, struc
 		if (atomic_load_explicit(&run->clients, memory_order_relaxed) == 0)
 			break;
 		end = stress_now_ns();
+		if (end >= next_header) {
+			stress_put_header(plan->output);
+			next_header += header;
+		}
 		stress_metrics_collect(metrics, workers, worker_count, from, end, plan->output);
 		from = end;
 		to += interval;
@@ -599,6 +665,11 @@ stress_run_once(struct stress_action *action, const struct stress_plan *plan,
 	run->interval_ns =
 	    plan->output != NULL && settings->rate > 0 ? 1000000000 / settings->rate : 0;
 	run->output = stdout;
+	run->is_warmup = plan->output == NULL;
+	for (uint32_t i = 0; i < plan->operation_count; i++) {
+		if (plan->operations[i].scan != NULL)
+			stress_scan_rewind(plan->operations[i].scan);
+	}
 	atomic_store(&run->permits, plan->count);
 	pthread_mutex_init(&run->failure_mutex, NULL);
 	error_clear(err);
@@ -821,6 +892,8 @@ stress_prepare(struct stress_action *action, struct error *err)
 		return 0;
 	if ((is_user ? stress_prepare_user(action, err) : stress_prepare_predefined(action, err)) !=
 	    0)
+		return -1;
+	if (stress_tell_queries(action, err) != 0)
 		return -1;
 	stress_route(action);
 	return stress_open_pool(action, err);

@@ -106,8 +106,11 @@ stress_generator_seed(struct stress_generator *generator, int64_t seed)
 	/* Time UUIDs seed the dates they are made of, not their own clustering. */
 	if (generator->type->kind != TYPE_TIMEUUID)
 		stress_distribution_seed(&generator->clustering, seed ^ ~generator->salt);
-	if (generator->element != NULL)
-		stress_generator_seed(generator->element, (int64_t)((uint64_t)seed * 31));
+	if (generator->element == NULL)
+		return;
+	/* How many elements: there it is any number each time, so none of its readers expects a certain one. */
+	stress_distribution_seed(&generator->size, seed ^ generator->salt);
+	stress_generator_seed(generator->element, (int64_t)((uint64_t)seed * 31));
 }
 
 /* ---- Values -------------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@ struct stress_value {
 struct stress_generator {
 	const char *name; /* borrowed */
 	const struct type *type; /* borrowed */
+	bool is_static; /* one value of a whole partition */
 	bool is_hex; /* a blob of the characters 0-9 and K-P: keys of the predefined commands */
 	int64_t salt;
 	struct stress_distribution identity;

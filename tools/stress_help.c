@@ -18,6 +18,10 @@
 	{                                                                                          \
 		prefix, STRESS_OPTION_SIMPLE, "", NULL, text, false                                \
 	}
+#define REFUSED(prefix, text)                                                                      \
+	{                                                                                          \
+		prefix, STRESS_OPTION_REFUSED, NULL, NULL, text, false                             \
+	}
 #define DIST(prefix, standard, text)                                                               \
 	{                                                                                          \
 		prefix, STRESS_OPTION_DISTRIBUTION, NULL, standard, text, false                    \
@@ -137,10 +141,9 @@ static const struct stress_option insert_options[] = {
 #define COLUMN_COMMON                                                                              \
 	FLAG("slice",                                                                              \
 	    "If set, range slices will be used for reads, otherwise a names query will be"),       \
-	    SIMPLE("super=", "[0-9]+", "0",                                                        \
-		"Number of super columns to use (no super columns used if not specified)"),        \
-	    SIMPLE("comparator=", "TimeUUIDType|AsciiType|UTF8Type", "AsciiType",                  \
-		"Column Comparator to use"),                                                       \
+	    SIMPLE("super=", "0", "0", "Accepted as 0: CQL has no super columns"),                 \
+	    SIMPLE("comparator=", "AsciiType|UTF8Type", "AsciiType",                               \
+		"Accepted: columns of CQL are in the order of their names"),                       \
 	    SIMPLE("timestamp=", "[0-9]+", NULL,                                                   \
 		"If set, all columns will be written with the given timestamp"),                   \
 	    DIST("size=", "FIXED(34)", "Cell size distribution")
@@ -167,8 +170,8 @@ static const struct stress_option log_options[] = {
 	"interval=", "[0-9]+(ms|s|)", "1s", "Log progress every <value> seconds or milliseconds"),
     FLAG("no-settings", "Disable printing of settings values at start of test"),
     FLAG("no-progress", "Accepted: nothing animated is printed"),
-    FLAG("show-queries", "Accepted: statements are fixed"),
-    SIMPLE("query-log-file=", ".*", NULL, "Accepted, not used"),
+    FLAG("show-queries", "Print the statement of each operation before the run"),
+    SIMPLE("query-log-file=", ".+", NULL, "Write the statement of each operation to a file"),
 };
 static const struct stress_option mode_options[] = {
     FLAG("native", "The native protocol, which there is no alternative to"),
@@ -180,10 +183,11 @@ static const struct stress_option mode_options[] = {
     SIMPLE("compression=", "none|lz4|snappy", "none", "Compression of the protocol"),
     SIMPLE("protocolVersion=", "[3-5]|NEWEST_SUPPORTED|DEFAULT", "NEWEST_SUPPORTED",
 	"CQL Protocol Version"),
-    SIMPLE("port=", "[0-9]+", "9046", "Accepted, not used"),
+    SIMPLE("port=", "[0-9]+", NULL, "Where -port native= is not given: that port"),
     SIMPLE("user=", ".+", NULL, "CQL user"),
     SIMPLE("password=", ".+", NULL, "CQL password"),
-    SIMPLE("auth-provider=", ".*", NULL, "Accepted; PLAIN is spoken"),
+    SIMPLE("auth-provider=", "(.*\\.)?PlainTextAuthProvider", NULL,
+	"PlainTextAuthProvider, which is what user= and password= are for anyway"),
     SIMPLE("maxPending=", "[0-9]+", "128", "Maximum pending requests per connection"),
     SIMPLE("connectionsPerHost=", "[0-9]+", "8", "Number of connections per host"),
     SIMPLE("requestTimeout=", "[0-9]+", "12000", "Request timeout in milliseconds"),
@@ -192,17 +196,19 @@ static const struct stress_option mode_options[] = {
 };
 static const struct stress_option node_options[] = {
     SIMPLE("datacenter=", ".*", NULL, "Only nodes of this datacenter"),
-    SIMPLE("rack=", ".*", NULL, "Accepted, not used"),
+    SIMPLE("rack=", ".+", NULL, "Only nodes of this rack (of the datacenter)"),
     FLAG("whitelist", "Limit communications to the provided nodes"),
     SIMPLE("file=", ".*", NULL, "Node file (one per line)"),
-    SIMPLE("loadbalance=", ".*", NULL, "Accepted: nodes are taken in turns"),
-    SIMPLE("remote-dc=", "[1-9][0-9]*", NULL, "Accepted, not used"),
+    REFUSED("loadbalance=",
+	"operations go to the nodes that have their partition, these in turn; say which nodes with "
+	"datacenter=, rack= or whitelist"),
+    REFUSED("remote-dc=", "nodes of other datacenters than datacenter= are not used"),
     SIMPLE("", "[^=,]+(,[^=,]+)*", "localhost", "comma delimited list of nodes"),
 };
 static const struct stress_option port_options[] = {
     SIMPLE("native=", "[0-9]+", "9042", "Use this port for the Cassandra native protocol"),
     SIMPLE("jmx=", "[0-9]+", "7199", "Accepted: nothing is collected over JMX"),
-    SIMPLE("thrift=", "[0-9]+", "9160", "Accepted, not used"),
+    REFUSED("thrift=", "there is no Thrift"),
 };
 static const struct stress_option schema_options[] = {
     MULTI("replication",
@@ -218,13 +224,15 @@ static const struct stress_option transport_options[] = {
     SIMPLE("truststore-password=", ".*", NULL, "TLS: truststore password"),
     SIMPLE("keystore=", ".*", NULL, "TLS: own certificate and key, PEM or PKCS#12"),
     SIMPLE("keystore-password=", ".*", NULL, "TLS: keystore password"),
-    SIMPLE("ssl-protocol=", ".*", "TLS", "Accepted: TLS 1.2 and later"),
-    SIMPLE("ssl-alg=", ".*", NULL, "Accepted, not used"),
-    SIMPLE("store-type=", ".*", NULL, "Accepted: the file tells"),
-    SIMPLE("ssl-ciphers=", ".*", NULL, "TLS: list of cipher suites to use, as OpenSSL names them"),
+    SIMPLE("ssl-protocol=", "TLS|TLSv1\\.[23]", "TLS", "TLS: of which version; TLS: 1.2 or later"),
+    SIMPLE("ssl-alg=", "SunX509|PKIX", NULL, "Accepted: certificates are checked as PKIX has it"),
+    SIMPLE("store-type=", "JKS|PKCS12|PEM", NULL,
+	"Accepted: the file tells (and a JKS file is refused with what to do)"),
+    SIMPLE("ssl-ciphers=", ".+", NULL,
+	"TLS: list of cipher suites to use, with their standard names or OpenSSL's"),
     SIMPLE(
 	"hostname-verification=", "true|false", "false", "TLS: the certificate must name the node"),
-    SIMPLE("factory=", ".*", NULL, "Accepted, not used"),
+    REFUSED("factory=", "it names a class of Java"),
 };
 static const struct stress_option graph_options[] = {
     REQUIRED("file=", ".*", NULL, "HTML file to create or append to"),
@@ -242,7 +250,8 @@ static const struct stress_option token_range_options[] = {
 static const struct stress_option reporting_options[] = {
     SIMPLE(
 	"output-frequency=", "[0-9]+(ms|s|)", "1s", "Frequency each type of output is reported at"),
-    SIMPLE("header-frequency=", "[0-9]+(ms|s|)", NULL, "Accepted, not used"),
+    SIMPLE("header-frequency=", "[0-9]+(ms|s|)", NULL,
+	"Frequency the header of the statistics is printed again at (default: never)"),
 };
 static const struct stress_option print_options[] = {
     {"dist=", STRESS_OPTION_DISTRIBUTION, NULL, NULL, "A mathematical distribution", true},

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "cql/value.h"
 
-enum { STRESS_PAGE_SIZE = 5000, STRESS_BATCH_MAX = 65535 };
+enum { STRESS_BATCH_MAX = 65535 };
 
 /* ---- Operations -------------------------------------------------------------------------------------- */
 
@@ -21,6 +21,8 @@ stress_operation_init(struct stress_operation *operation, const char *name,
 	operation->kind = kind;
 	operation->statement = statement;
 	operation->table = table;
+	if (statement == NULL)
+		return 0;
 	operation->marker_columns = xcalloc(statement->marker_count + 1, sizeof(int32_t));
 	for (uint32_t i = 0; i < statement->marker_count; i++) {
 		operation->marker_columns[i] =
@@ -37,7 +39,9 @@ stress_operation_route(struct stress_operation *operation, const struct stress_p
 {
 	const struct stress_statement *statement = operation->statement;
 
-	if (placement->width == 0 || !statement->is_prepared)
+	if (operation->kind == STRESS_OP_VALIDATE && placement->width > 0)
+		operation->placement = placement;
+	if (placement->width == 0 || statement == NULL || !statement->is_prepared)
 		return;
 	for (uint32_t key = 0; key < operation->table->key_count; key++) {
 		uint32_t i = 0;
@@ -122,7 +126,7 @@ void
 stress_maker_init(struct stress_maker *maker, const struct stress_operation *operation,
     const struct stress_settings *settings, struct stress_seeds *seeds, int64_t random_seed)
 {
-	uint32_t count = operation->statement->marker_count + 1;
+	uint32_t count = operation->statement != NULL ? operation->statement->marker_count + 1 : 1;
 
 	memset(maker, 0, sizeof(*maker));
 	maker->operation = operation;
@@ -145,6 +149,9 @@ stress_maker_init(struct stress_maker *maker, const struct stress_operation *ope
 	}
 	stress_distribution_seed(&maker->row_population.distribution, random_seed * 47);
 	maker->values = xcalloc(count, sizeof(*maker->values));
+	maker->keys = operation->condition != NULL
+	    ? xcalloc(operation->condition->select.marker_count + 1, sizeof(*maker->keys))
+	    : NULL;
 	maker->rows = operation->kind == STRESS_OP_QUERY
 	    ? xcalloc((size_t)count * count, sizeof(*maker->rows))
 	    : NULL;
@@ -156,133 +163,12 @@ stress_maker_fini(struct stress_maker *maker)
 {
 	stress_partition_fini(&maker->partition);
 	free(maker->values);
+	free(maker->keys);
 	free(maker->rows);
 	arena_fini(&maker->arena);
 }
 
 /* ---- Requests ------------------------------------------------------------------------------------------ */
-
-static size_t
-stress_put_header(struct buffer *out, uint8_t version, int16_t stream, enum opcode opcode)
-{
-	struct envelope_header header = {.version = version, .opcode = opcode, .stream = stream};
-	size_t start = out->size;
-	uint8_t *at = buffer_append(out, ENVELOPE_HEADER_SIZE);
-
-	if (at != NULL)
-		envelope_store_header(at, &header);
-	return start;
-}
-
-static void
-stress_close_envelope(struct buffer *out, size_t start)
-{
-	if (!out->is_failed)
-		buffer_patch_u32(
-		    out, start + 5, (uint32_t)(out->size - start - ENVELOPE_HEADER_SIZE));
-}
-
-/* Consistency, flags, values and the rest. */
-static void
-stress_put_options(struct buffer *out, size_t start, uint8_t version,
-    const struct stress_statement *statement, const struct slice *values, uint32_t count,
-    int64_t timestamp, struct stress_request *request)
-{
-	uint32_t flags = count > 0 ? QUERY_FLAG_VALUES : 0;
-
-	if (!statement->is_write)
-		flags |= QUERY_FLAG_PAGE_SIZE | QUERY_FLAG_SKIP_METADATA;
-	if (statement->serial_consistency != CONSISTENCY_SERIAL)
-		flags |= QUERY_FLAG_SERIAL_CONSISTENCY;
-	if (statement->is_write)
-		flags |= QUERY_FLAG_TIMESTAMP;
-	buffer_put_u16(out, (uint16_t)statement->consistency);
-	request->flags_at = (uint32_t)(out->size - start);
-	if (version >= 5)
-		buffer_put_u32(out, flags);
-	else
-		buffer_put_u8(out, (uint8_t)flags);
-	if (count > 0)
-		buffer_put_u16(out, (uint16_t)count);
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t size = slice_is_null(values[i]) ? UINT32_MAX : (uint32_t)values[i].size;
-		uint8_t *at = buffer_append(out, 4 + values[i].size);
-
-		if (at == NULL)
-			return;
-		store_u32(at, size);
-		if (values[i].size > 0)
-			memcpy(at + 4, values[i].data, values[i].size);
-	}
-	request->page_at = 0;
-	if (!statement->is_write) {
-		buffer_put_u32(out, STRESS_PAGE_SIZE);
-		request->page_at = (uint32_t)(out->size - start);
-	}
-	if ((flags & QUERY_FLAG_SERIAL_CONSISTENCY) != 0)
-		buffer_put_u16(out, (uint16_t)statement->serial_consistency);
-	if ((flags & QUERY_FLAG_TIMESTAMP) != 0)
-		buffer_put_u64(out, (uint64_t)timestamp);
-}
-
-static void
-stress_put_short_bytes(struct buffer *out, struct slice bytes)
-{
-	buffer_put_u16(out, (uint16_t)bytes.size);
-	buffer_put_slice(out, bytes);
-}
-
-/* The statement's text with literals in the place of its markers. */
-static void
-stress_put_text(
-    struct buffer *out, const struct stress_statement *statement, const struct slice *values)
-{
-	size_t size_at = out->size;
-	uint32_t marker = 0;
-	bool is_quoted = false;
-
-	buffer_put_u32(out, 0);
-	for (const char *c = statement->query; *c != '\0'; c++) {
-		if (*c == '\'')
-			is_quoted = !is_quoted;
-		if (*c == '?' && !is_quoted && marker < statement->marker_count) {
-			/* Cassandra prints addresses without the quotes that it reads them with. */
-			bool quotes = statement->markers[marker].type->kind == TYPE_INET;
-
-			buffer_put_string(out, quotes ? "'" : "");
-			value_to_literal(statement->markers[marker].type, values[marker], out);
-			buffer_put_string(out, quotes ? "'" : "");
-			marker++;
-		} else {
-			buffer_put_u8(out, (uint8_t)*c);
-		}
-	}
-	if (!out->is_failed)
-		buffer_patch_u32(out, size_at, (uint32_t)(out->size - size_at - 4));
-}
-
-static void
-stress_put_statement(struct buffer *out, uint8_t version, int16_t stream,
-    const struct stress_statement *statement, const struct slice *values, int64_t timestamp,
-    struct stress_request *request)
-{
-	size_t start;
-
-	if (!statement->is_prepared) {
-		start = stress_put_header(out, version, stream, OPCODE_QUERY);
-		stress_put_text(out, statement, values);
-		stress_put_options(out, start, version, statement, NULL, 0, timestamp, request);
-		stress_close_envelope(out, start);
-		return;
-	}
-	start = stress_put_header(out, version, stream, OPCODE_EXECUTE);
-	stress_put_short_bytes(out, statement->id);
-	if (version >= 5)
-		stress_put_short_bytes(out, statement->result_metadata_id);
-	stress_put_options(
-	    out, start, version, statement, values, statement->marker_count, timestamp, request);
-	stress_close_envelope(out, start);
-}
 
 /* The values of the markers from the row at hand; counters are added a number of the settings. */
 static void
@@ -331,7 +217,7 @@ stress_maker_put(struct stress_maker *maker, struct buffer *out, uint8_t version
 	stress_maker_gather(maker);
 	request->partitions = 1;
 	request->rows = 1;
-	stress_put_statement(
+	stress_request_put(
 	    out, version, stream, maker->operation->statement, maker->values, timestamp, request);
 	return buffer_check(out, err) == 0 ? 1 : -1;
 }
@@ -345,10 +231,10 @@ stress_put_batch_entry(struct stress_maker *maker, struct buffer *out)
 
 	buffer_put_u8(out, statement->is_prepared);
 	if (statement->is_prepared) {
-		stress_put_short_bytes(out, statement->id);
+		stress_request_put_short_bytes(out, statement->id);
 		buffer_put_u16(out, (uint16_t)statement->marker_count);
 	} else {
-		stress_put_text(out, statement, maker->values);
+		stress_request_put_text(out, statement, maker->values);
 		buffer_put_u16(out, 0);
 		return;
 	}
@@ -369,7 +255,7 @@ stress_maker_put_insert(struct stress_maker *maker, struct stress_seeds *seeds, 
     bool *is_over, struct error *err)
 {
 	const struct stress_statement *statement = maker->operation->statement;
-	size_t start = stress_put_header(out, version, 0, OPCODE_BATCH), count_at;
+	size_t start = stress_request_open(out, version, 0, OPCODE_BATCH), count_at;
 	struct stress_seed seed;
 
 	request->rows = 0;
@@ -400,7 +286,7 @@ stress_maker_put_insert(struct stress_maker *maker, struct stress_seeds *seeds, 
 	}
 	if (request->rows == 1) {
 		out->size = start;
-		stress_put_statement(out, version, 0, statement, maker->values, timestamp, request);
+		stress_request_put(out, version, 0, statement, maker->values, timestamp, request);
 		return buffer_check(out, err) == 0 ? 1 : -1;
 	}
 	if (request->rows == 0) {
@@ -409,8 +295,8 @@ stress_maker_put_insert(struct stress_maker *maker, struct stress_seeds *seeds, 
 	}
 	if (!out->is_failed)
 		store_u16(out->data + count_at, (uint16_t)request->rows);
-	stress_put_options(out, start, version, statement, NULL, 0, timestamp, request);
-	stress_close_envelope(out, start);
+	stress_request_put_options(out, start, version, statement, NULL, 0, timestamp, request);
+	stress_request_close(out, start);
 	return buffer_check(out, err) == 0 ? 1 : -1;
 }
 
@@ -441,11 +327,39 @@ stress_maker_draw(struct stress_maker *maker, const struct stress_seed *seed)
 	return rows > 0;
 }
 
+static int
+stress_maker_put_check(struct stress_maker *maker, struct stress_seeds *seeds, struct buffer *out,
+    uint8_t version, struct stress_request *request, bool *is_over, struct error *err)
+{
+	int rc;
+
+	do {
+		if (!stress_seeds_next(seeds, &maker->population, false, &request->seed)) {
+			*is_over = true;
+			return 0;
+		}
+		arena_reset(&maker->arena);
+		rc = stress_validation_put(&maker->operation->profile->validation,
+		    &maker->partition, &maker->random, &maker->arena, out, version, request, err);
+	} while (rc == 0);
+	return rc;
+}
+
+bool
+stress_maker_take_page(
+    struct stress_maker *maker, struct stress_request *request, const struct client_rows *rows)
+{
+	arena_reset(&maker->arena);
+	return stress_validation_take(&maker->operation->profile->validation, &maker->partition,
+	    &maker->arena, request, rows);
+}
+
 int
 stress_maker_put_user(struct stress_maker *maker, struct stress_seeds *seeds, struct buffer *out,
     uint8_t version, uint32_t partitions, struct stress_request *request, int64_t timestamp,
     bool *is_over, struct error *err)
 {
+	const struct stress_condition *condition = maker->operation->condition;
 	struct stress_seed seed;
 
 	*is_over = false;
@@ -453,6 +367,8 @@ stress_maker_put_user(struct stress_maker *maker, struct stress_seeds *seeds, st
 	if (maker->operation->kind == STRESS_OP_INSERT)
 		return stress_maker_put_insert(
 		    maker, seeds, out, version, partitions, request, timestamp, is_over, err);
+	if (maker->operation->kind == STRESS_OP_VALIDATE)
+		return stress_maker_put_check(maker, seeds, out, version, request, is_over, err);
 	do {
 		if (!stress_seeds_next(seeds, &maker->population, false, &seed)) {
 			*is_over = true;
@@ -462,26 +378,15 @@ stress_maker_put_user(struct stress_maker *maker, struct stress_seeds *seeds, st
 	} while (!stress_maker_draw(maker, &seed));
 	request->rows = 0;
 	request->partitions = 0;
-	stress_put_statement(
+	request->second_at = 0;
+	if (condition != NULL) {
+		stress_condition_put_select(
+		    condition, &maker->partition, maker->keys, out, version);
+		request->second_at = (uint32_t)out->size;
+	}
+	stress_request_put(
 	    out, version, 0, maker->operation->statement, maker->values, timestamp, request);
 	return buffer_check(out, err) == 0 ? 1 : -1;
-}
-
-void
-stress_request_put_page(const struct stress_request *request, struct slice envelope,
-    uint8_t version, struct slice paging_state, struct buffer *out)
-{
-	size_t start = out->size, flags_at = start + request->flags_at;
-
-	buffer_put(out, envelope.data, request->page_at);
-	buffer_put_u32(out, (uint32_t)paging_state.size);
-	buffer_put_slice(out, paging_state);
-	buffer_put(out, envelope.data + request->page_at, envelope.size - request->page_at);
-	if (out->is_failed)
-		return;
-	/* The flag lies in the last byte, however wide they are. */
-	out->data[flags_at + (version >= 5 ? 3 : 0)] |= QUERY_FLAG_PAGING_STATE;
-	stress_close_envelope(out, start);
 }
 
 int64_t

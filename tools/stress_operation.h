@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "tools/stress_profile.h"
+#include "tools/stress_request.h"
 #include "tools/stress_session.h"
 
 enum stress_operation_kind {
@@ -19,15 +20,19 @@ enum stress_operation_kind {
 	STRESS_OP_COUNTER_READ,
 	STRESS_OP_INSERT, /* of a profile */
 	STRESS_OP_QUERY, /* of a profile */
+	STRESS_OP_VALIDATE, /* of a profile */
+	STRESS_OP_SCAN, /* token_range_queries of a profile */
 };
 
 struct stress_operation {
 	char name[2 * STRESS_NAME_MAX]; /* as reports have it */
 	enum stress_operation_kind kind;
 	double share; /* of the mix */
-	const struct stress_statement *statement; /* borrowed */
+	const struct stress_statement *statement; /* borrowed; NULL: VALIDATE and SCAN */
 	const struct stress_table *table; /* borrowed */
-	const struct stress_profile *profile; /* INSERT, QUERY: borrowed */
+	const struct stress_profile *profile; /* of a profile: borrowed */
+	const struct stress_condition *condition; /* QUERY: borrowed, or NULL */
+	struct stress_scan *scan; /* SCAN: borrowed */
 	bool is_same_row; /* QUERY */
 	int32_t *marker_columns; /* owned; by stress_table_index() */
 	const struct stress_placement *placement; /* borrowed; NULL: any node will do */
@@ -49,8 +54,7 @@ stress_operation_is_write(const struct stress_operation *operation)
 static inline bool
 stress_operation_keeps_request(const struct stress_operation *operation)
 {
-	return operation->placement != NULL || operation->kind == STRESS_OP_INSERT ||
-	    operation->kind == STRESS_OP_QUERY;
+	return operation->placement != NULL || operation->kind >= STRESS_OP_INSERT;
 }
 
 /* Send it to the nodes that have its partition, if its markers tell which that is (the drivers know it of prepared
@@ -75,6 +79,7 @@ struct stress_maker {
 	struct stress_ratio select;
 	struct stress_ratio row_population;
 	struct slice *values; /* owned; one for each marker */
+	struct slice *keys; /* owned; QUERY with a condition: of its SELECT */
 	struct stress_value *rows; /* owned; QUERY: arguments of some rows */
 	struct arena arena; /* of the request that is being made, or checked */
 	struct stress_random random;
@@ -83,16 +88,6 @@ struct stress_maker {
 void stress_maker_init(struct stress_maker *maker, const struct stress_operation *operation,
     const struct stress_settings *settings, struct stress_seeds *seeds, int64_t random_seed);
 void stress_maker_fini(struct stress_maker *maker);
-
-/* Where a request was put into a buffer. */
-struct stress_request {
-	struct stress_seed seed; /* predefined: makes the same request again */
-	double row_population;
-	uint32_t partitions; /* of writes */
-	uint32_t rows;
-	uint32_t flags_at; /* of the options' flags, from the envelope's start; for paging */
-	uint32_t page_at; /* after the page size; 0: no pages */
-};
 
 /*
  * Append a whole envelope, not compressed. Predefined operations: of request->seed (is_new: rows
@@ -106,12 +101,12 @@ stress_maker_put(struct stress_maker *maker, struct buffer *out, uint8_t version
 int stress_maker_put_user(struct stress_maker *maker, struct stress_seeds *seeds,
     struct buffer *out, uint8_t version, uint32_t partitions, struct stress_request *request,
     int64_t timestamp, bool *is_over, struct error *err);
-/* The request once more, for the page after `paging_state`. */
-void stress_request_put_page(const struct stress_request *request, struct slice envelope,
-    uint8_t version, struct slice paging_state, struct buffer *out);
-
 /* The token of the partition that the last request was made for (a batch: its last one). */
 int64_t stress_maker_token(struct stress_maker *maker);
+
+/* VALIDATE: is a page what it should be? */
+bool stress_maker_take_page(
+    struct stress_maker *maker, struct stress_request *request, const struct client_rows *rows);
 
 /* Does a row answer what the seed makes? Rows: as RESULT has them. */
 bool stress_maker_validate(struct stress_maker *maker, const struct stress_request *request,

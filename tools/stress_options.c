@@ -139,6 +139,9 @@ stress_option_check(const struct stress_option *option, const char *value, struc
 		return stress_ratio_parse(&ratio, value, err);
 	case STRESS_OPTION_MULTI:
 		return 0;
+	case STRESS_OPTION_REFUSED:
+		return error_set(
+		    err, ERROR_INVALID, "%s is not supported: %s", option->prefix, option->text);
 	default:
 		if (*option->pattern == '\0' ? *value == '\0'
 					     : stress_option_matches(option->pattern, value))
@@ -279,9 +282,10 @@ stress_option_print_short(const struct stress_option *option)
 	size_t size = strlen(option->prefix);
 	char last = size > 0 ? option->prefix[size - 1] : '\0';
 	const char *tail = option->kind == STRESS_OPTION_MULTI ? "(?)"
-	    : option->kind != STRESS_OPTION_SIMPLE             ? "DIST(?)"
-	    : last == '=' || last == '<' || last == '>'        ? "?"
-							       : "";
+	    : option->kind == STRESS_OPTION_DISTRIBUTION || option->kind == STRESS_OPTION_RATIO
+	    ? "DIST(?)"
+	    : last == '=' || last == '<' || last == '>' ? "?"
+							: "";
 
 	printf(option->is_required ? " %s%s" : " [%s%s]", option->prefix, tail);
 }
@@ -342,8 +346,10 @@ stress_groups_print_help(const char *name, const struct stress_group *groups, si
 		if (i > 0)
 			printf(" OR \n");
 		printf("Usage: %s", name);
-		for (size_t j = 0; j < groups[i].count; j++)
-			stress_option_print_short(&groups[i].options[j]);
+		for (size_t j = 0; j < groups[i].count; j++) {
+			if (groups[i].options[j].kind != STRESS_OPTION_REFUSED)
+				stress_option_print_short(&groups[i].options[j]);
+		}
 		printf("\n");
 	}
 	printf("\n");
@@ -355,7 +361,7 @@ stress_groups_print_help(const char *name, const struct stress_group *groups, si
 			for (size_t k = 0; k < i; k++)
 				is_known |=
 				    stress_group_find(&groups[k], option->prefix) != SIZE_MAX;
-			if (is_known)
+			if (is_known || option->kind == STRESS_OPTION_REFUSED)
 				continue;
 			stress_option_print_long(option);
 			has_distribution |= option->kind == STRESS_OPTION_DISTRIBUTION ||

@@ -18,6 +18,7 @@ enum stress_option_kind {
 	STRESS_OPTION_DISTRIBUTION, /* prefix, then a distribution */
 	STRESS_OPTION_RATIO, /* prefix, then a distribution over a divisor */
 	STRESS_OPTION_MULTI, /* name(key=value,...) */
+	STRESS_OPTION_REFUSED, /* known, and never taken: `text` says why */
 };
 
 /* One parameter. All strings are static. */

@@ -82,6 +82,16 @@ stress_table_index(const struct stress_table *table, const char *name)
 	return INT32_MIN;
 }
 
+const char *
+stress_table_name(const struct stress_table *table, uint32_t i)
+{
+	if (i < table->key_count)
+		return table->keys[i].name;
+	i -= table->key_count;
+	return i < table->clustering_count ? table->clusterings[i].name
+					   : table->values[i - table->clustering_count].name;
+}
+
 /* ---- Levels: the elements of a clustering column --------------------------------------------- */
 
 static inline bool
@@ -435,6 +445,8 @@ stress_partition_reset_rows(
 	expected = first_count * partition->table.descendant_averages[0];
 	if (!partition->is_write && position != 0) {
 		expected = stress_partition_set_last_row(partition, position - 1);
+	} else if (!partition->is_write && partition->is_as_written) {
+		stress_partition_set_last_row(partition, (int32_t)partition->table.row_count_max);
 	} else if (!partition->is_write) {
 		for (uint32_t i = 0; i < stress_partition_depth(partition); i++)
 			partition->last_row[i] = INT32_MAX;

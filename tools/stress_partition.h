@@ -45,6 +45,8 @@ void stress_table_fini(struct stress_table *table);
 /* The column of that name: keys are -1, -2, ..., clustering and value columns 0, 1, ...;
  * INT32_MIN: none. */
 int32_t stress_table_index(const struct stress_table *table, const char *name);
+/* The names, keys first, then clustering columns, then the others. */
+const char *stress_table_name(const struct stress_table *table, uint32_t i);
 
 /* The elements of one level that are still to be visited. */
 struct stress_level {
@@ -65,6 +67,9 @@ struct stress_partition {
 	struct stress_value *row; /* clustering, then values; null wire: not populated */
 	struct arena *arena;
 	bool is_write;
+	bool
+	    is_as_written; /* a read takes the rows that one write takes, which are fewer than the clusterings
+			     * make where there are three columns of them or more; set before a reset */
 	bool has_next;
 	bool is_first_write;
 	double row_population;

@@ -10,8 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "tools/stress_condition.h"
 #include "tools/stress_partition.h"
+#include "tools/stress_scan.h"
 #include "tools/stress_session.h"
+#include "tools/stress_validation.h"
+
+/* What the salt of a column begins with. */
+#define STRESS_SEED_TEXT "seed for stress"
 
 struct stress_column_spec {
 	char *name; /* lower case */
@@ -30,6 +36,7 @@ struct stress_query {
 	enum consistency consistency;
 	enum consistency serial_consistency;
 	struct stress_statement statement; /* once attached */
+	struct stress_condition *condition; /* owned; once attached: NULL, or it is such a write */
 };
 
 struct stress_profile {
@@ -44,12 +51,15 @@ struct stress_profile {
 	uint32_t spec_count;
 	struct stress_query *queries;
 	uint32_t query_count;
+	struct stress_scan *scans; /* token_range_queries */
+	uint32_t scan_count;
 
 	/* insert: */
 	struct stress_distribution partitions;
 	struct stress_ratio select;
 	struct stress_ratio row_population;
 	int batch_type; /* enum batch_type */
+	char *condition; /* "IF ...", NULL: none */
 	bool has_consistency, has_serial_consistency;
 	enum consistency consistency;
 	enum consistency serial_consistency;
@@ -60,6 +70,7 @@ struct stress_profile {
 	struct buffer insert_query; /* NUL-terminated */
 	struct stress_statement insert;
 	bool has_insert;
+	struct stress_validation validation; /* once an operation asks for it */
 };
 
 /* ERROR_INVALID: YAML or values that are wrong, with the place; ERROR_IO: the file. */
@@ -84,7 +95,13 @@ struct stress_column {
 int stress_profile_set_columns(struct stress_profile *profile, const struct stress_column *columns,
     uint32_t count, enum stress_order order, bool skips_unsupported, struct error *err);
 
+/* Prepare the operation "validate". */
+int stress_profile_attach_validation(
+    struct stress_profile *profile, struct stress_session *session, struct error *err);
+
+/* By the name, in lower case; NULL: there is none. */
 struct stress_query *stress_profile_query(struct stress_profile *profile, const char *name);
+struct stress_scan *stress_profile_scan(struct stress_profile *profile, const char *name);
 void stress_profile_print(const struct stress_profile *profile, struct buffer *out);
 
 #endif

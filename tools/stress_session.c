@@ -164,7 +164,8 @@ stress_session_take_tokens(struct stress_session *session, uint32_t node, struct
 	}
 }
 
-/* Rows of (address, datacenter, rack, tokens); those of another datacenter than the first's are left out. */
+/* Rows of (address, datacenter, rack, tokens); those of another datacenter than the first's, or than was asked for,
+ * are left out. */
 static void
 stress_session_take_hosts(struct stress_session *session, const struct client_response *response)
 {
@@ -184,7 +185,8 @@ stress_session_take_hosts(struct stress_session *session, const struct client_re
 		stress_session_take_tokens(session,
 		    stress_ring_add_node(&session->ring, address, datacenter, rack),
 		    stress_cell(&content));
-		if (strcmp(wanted, datacenter) != 0)
+		if (strcmp(wanted, datacenter) != 0 ||
+		    (session->settings->rack != NULL && strcmp(session->settings->rack, rack) != 0))
 			*address = '\0';
 		stress_session_add_host(session, address, datacenter, rack);
 	}
@@ -326,6 +328,13 @@ stress_session_look_around(struct stress_session *session, const char *first, st
 		&arena, &response, &ignored) == 0 &&
 	    response.result_kind == RESULT_ROWS)
 		stress_session_take_hosts(session, &response);
+	if (session->host_count == 0 && !settings->is_white_list &&
+	    (settings->datacenter != NULL || settings->rack != NULL)) {
+		rc = error_set(err, ERROR_INVALID, "no node is in datacenter %s, rack %s",
+		    settings->datacenter != NULL ? settings->datacenter : "(any)",
+		    settings->rack != NULL ? settings->rack : "(any)");
+		goto done;
+	}
 	if (settings->is_white_list || session->host_count == 0) {
 		session->host_count = 0;
 		stress_session_take_given_hosts(session);

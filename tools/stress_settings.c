@@ -407,6 +407,11 @@ stress_parse_log(struct stress_settings *settings, struct error *err)
 	settings->no_settings = stress_group_is_set(log, "no-settings");
 	settings->log_file = stress_group_value(log, "file=");
 	settings->hdr_file = stress_group_value(log, "hdrfile=");
+	settings->shows_queries = stress_group_is_set(log, "show-queries");
+	settings->query_log_file = stress_group_value(log, "query-log-file=");
+	text = stress_group_value(reporting, "header-frequency=");
+	if (text != NULL && stress_parse_interval(text, &settings->header_interval_ms, err) != 0)
+		return -1;
 	text = stress_group_is_set(reporting, "output-frequency=")
 	    ? stress_group_value(reporting, "output-frequency=")
 	    : stress_group_value(log, "interval=");
@@ -492,16 +497,23 @@ stress_add_node(struct stress_settings *settings, const char *name, size_t size,
 static int
 stress_parse_node(struct stress_settings *settings, struct error *err)
 {
-	struct stress_group group[2], port[2];
+	struct stress_group group[2], port[2], mode[2];
 	const char *text;
 
-	if (stress_select_topic(&settings->arguments, "-node", group, err) < 0 ||
+	if (stress_select_topic(&settings->arguments, "-mode", mode, err) < 0 ||
+	    stress_select_topic(&settings->arguments, "-node", group, err) < 0 ||
 	    stress_select_topic(&settings->arguments, "-port", port, err) < 0)
 		return -1;
 	settings->is_white_list = stress_group_is_set(group, "whitelist");
 	settings->datacenter = stress_group_value(group, "datacenter=");
-	if (stress_number(port, "native=", &settings->port, err) != 0 ||
-	    stress_number(port, "jmx=", &settings->jmx_port, err) != 0)
+	settings->rack = stress_group_value(group, "rack=");
+	if (stress_group_is_set(mode, "port=") && !stress_group_is_set(port, "native=")) {
+		if (stress_number(mode, "port=", &settings->port, err) != 0)
+			return -1;
+	} else if (stress_number(port, "native=", &settings->port, err) != 0) {
+		return -1;
+	}
+	if (stress_number(port, "jmx=", &settings->jmx_port, err) != 0)
 		return -1;
 	if (settings->port < 1 || settings->port > 65535)
 		return error_set(err, ERROR_INVALID, "native= is no port: %d", settings->port);
@@ -611,11 +623,16 @@ stress_parse_transport(struct stress_settings *settings, struct error *err)
 	settings->key_store = stress_group_value(group, "keystore=");
 	settings->key_store_password = stress_group_value(group, "keystore-password=");
 	settings->ciphers = stress_group_value(group, "ssl-ciphers=");
+	settings->tls_protocol = stress_group_value(group, "ssl-protocol=");
 	settings->verifies_host =
 	    strcasecmp(stress_group_value(group, "hostname-verification="), "true") == 0;
 	settings->is_encrypted = settings->trust_store != NULL;
+	settings->wraps_ranges = stress_group_is_set(ranges, "wrap");
 	if (stress_number(ranges, "split-factor=", &settings->split_factor, err) != 0)
 		return -1;
+	if (settings->split_factor < 1 || settings->split_factor > STRESS_SPLIT_MAX)
+		return error_set(
+		    err, ERROR_INVALID, "split-factor= must be 1 to %d", STRESS_SPLIT_MAX);
 	if (stress_arguments_take(&settings->arguments, "-graph") == NULL)
 		return 0;
 	if (stress_select_topic(&settings->arguments, "-graph", graph, err) < 0)
@@ -721,6 +738,10 @@ stress_settings_parse(
 	}
 	if (!stress_command_find(settings->arguments.list[0].key, &settings->command)) {
 		stress_print_help();
+		if (strcasecmp(settings->arguments.list[0].key, "legacy") == 0)
+			return error_set(err, ERROR_INVALID,
+			    "legacy command lines are not supported; what they did do the commands "
+			    "above");
 		return error_set(err, ERROR_INVALID, "No command specified");
 	}
 	if (settings->command >= STRESS_HELP)
@@ -729,6 +750,9 @@ stress_settings_parse(
 	    stress_arguments_take(&settings->arguments, "-send-to") != NULL)
 		return error_set(
 		    err, ERROR_INVALID, "-sendto is not supported: there is no stress daemon");
+	if (stress_arguments_take(&settings->arguments, "-sample") != NULL)
+		return error_set(err, ERROR_INVALID,
+		    "-sample is not supported: all latencies are counted, none is sampled");
 	stress_arguments_take(&settings->arguments, "-jmx");
 	if (stress_parse_command(settings, err) != 0 || stress_parse_rate(settings, err) != 0 ||
 	    stress_parse_population(settings, err) != 0 ||

@@ -41,7 +41,12 @@ enum stress_truncate {
 	STRESS_TRUNCATE_ALWAYS,
 };
 
-enum { STRESS_OPERATIONS_MAX = 32, STRESS_NODES_MAX = 256, STRESS_NAME_MAX = 64 };
+enum {
+	STRESS_OPERATIONS_MAX = 32,
+	STRESS_NODES_MAX = 256,
+	STRESS_SPLIT_MAX = 100000,
+	STRESS_NAME_MAX = 64
+};
 
 /* An operation of a mix and its share. */
 struct stress_share {
@@ -114,6 +119,9 @@ struct stress_settings {
 	bool no_summary;
 	bool no_settings;
 	int interval_ms;
+	int header_interval_ms; /* 0: the header is printed once */
+	bool shows_queries;
+	const char *query_log_file; /* NULL: none */
 	const char *log_file;
 	const char *hdr_file;
 
@@ -134,6 +142,7 @@ struct stress_settings {
 	uint32_t node_count;
 	bool is_white_list;
 	const char *datacenter;
+	const char *rack; /* NULL: any */
 	int port;
 	int jmx_port;
 
@@ -152,6 +161,7 @@ struct stress_settings {
 	const char *key_store;
 	const char *key_store_password;
 	const char *ciphers; /* NULL: the library's */
+	const char *tls_protocol; /* "TLS", or a version */
 	bool verifies_host;
 
 	/* -graph */
@@ -162,6 +172,7 @@ struct stress_settings {
 
 	/* -tokenrange */
 	int split_factor;
+	bool wraps_ranges;
 
 	char *credentials; /* owned text of -credentials-file */
 };

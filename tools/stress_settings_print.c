@@ -147,6 +147,8 @@ stress_print_schema(const struct stress_settings *settings, struct buffer *out)
 		buffer_printf(out, "%s%s", i > 0 ? ", " : "", settings->nodes[i]);
 	buffer_printf(out, "]\n  Is White List: %s\n  Datacenter: %s\n",
 	    stress_bool(settings->is_white_list), stress_or_null(settings->datacenter));
+	if (settings->rack != NULL)
+		buffer_printf(out, "  Rack: %s\n", settings->rack);
 	buffer_printf(out,
 	    "Schema:\n  Keyspace: %s\n  Replication Strategy: %s\n  Replication Strategy Options: "
 	    "{%s}\n  Table Compression: %s\n  Table Compaction Strategy: %s\n  Table Compaction "
@@ -200,12 +202,12 @@ stress_settings_print(const struct stress_settings *settings, struct buffer *out
 	buffer_printf(out,
 	    "Port:\n  Native Port: %d\n  JMX Port: %d\nSend To Daemon:\n  *not set*\nGraph:\n  "
 	    "File: "
-	    "%s\n  Revision: %s\n  Title: %s\n  Operation: %s\nTokenRange:\n  Wrap: false\n  Split "
+	    "%s\n  Revision: %s\n  Title: %s\n  Operation: %s\nTokenRange:\n  Wrap: %s\n  Split "
 	    "Factor: %d\n",
 	    settings->port, settings->jmx_port, stress_or_null(settings->graph_file),
 	    settings->graph_revision != NULL ? settings->graph_revision : "unknown",
 	    stress_or_null(settings->graph_title),
 	    settings->graph_operation != NULL ? settings->graph_operation
 					      : stress_command_name(settings->command),
-	    settings->split_factor);
+	    stress_bool(settings->wraps_ranges), settings->split_factor);
 }

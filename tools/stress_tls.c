@@ -8,6 +8,7 @@
 #include <openssl/ssl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /*
  * The stores that -transport names. cassandra-stress reads Java's; OpenSSL reads PEM and PKCS#12, which
@@ -120,6 +121,46 @@ stress_tls_identity(SSL_CTX *context, const char *file, const char *password, st
 	return rc;
 }
 
+/*
+ * Names as Java has them (the standard's) or as OpenSSL has. Those of TLS 1.3 are a list of their own; where one
+ * of both lists is empty, its versions are not spoken.
+ */
+static int
+stress_tls_choose_ciphers(SSL_CTX *context, const char *names, struct error *err)
+{
+	char old[4096] = "", new[1024] = "", name[128];
+	size_t size;
+
+	for (; *names != '\0'; names += size + (names[size] != '\0')) {
+		const char *own = name;
+		char *list = old;
+		size_t room = sizeof(old);
+
+		size = strcspn(names, ",:");
+		snprintf(name, sizeof(name), "%.*s", (int)size, names);
+		if (size == 0)
+			continue;
+		if (strncmp(name, "TLS_AES_", 8) == 0 || strncmp(name, "TLS_CHACHA20_", 13) == 0) {
+			list = new;
+			room = sizeof(new);
+		} else if (strncmp(name, "TLS_", 4) == 0) {
+			own = OPENSSL_cipher_name(name);
+		}
+		if (strlen(list) + strlen(own) + 2 > room || strcmp(own, "(NONE)") == 0)
+			return error_set(err, ERROR_CONFIG, "%s: no such cipher", name);
+		snprintf(list + strlen(list), room - strlen(list), "%s%s", *list != '\0' ? ":" : "",
+		    own);
+	}
+	if ((*old != '\0' && SSL_CTX_set_cipher_list(context, old) != 1) ||
+	    SSL_CTX_set_ciphersuites(context, new) != 1)
+		return stress_tls_error("ssl-ciphers=", "no such cipher", err);
+	if (*old == '\0')
+		SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+	if (*new == '\0')
+		SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION);
+	return 0;
+}
+
 int
 stress_tls_init(struct stress_tls *tls, const struct stress_settings *settings, struct error *err)
 {
@@ -133,11 +174,13 @@ stress_tls_init(struct stress_tls *tls, const struct stress_settings *settings, 
 	SSL_CTX_set_mode(
 	    tls->context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
-	if (settings->ciphers != NULL && strstr(settings->ciphers, "TLS_") == NULL &&
-	    SSL_CTX_set_cipher_list(tls->context, settings->ciphers) != 1) {
-		stress_tls_error(settings->ciphers, "no such cipher", err);
+	if (strcasecmp(settings->tls_protocol, "TLSv1.3") == 0)
+		SSL_CTX_set_min_proto_version(tls->context, TLS1_3_VERSION);
+	else if (strcasecmp(settings->tls_protocol, "TLSv1.2") == 0)
+		SSL_CTX_set_max_proto_version(tls->context, TLS1_2_VERSION);
+	if (settings->ciphers != NULL &&
+	    stress_tls_choose_ciphers(tls->context, settings->ciphers, err) != 0)
 		goto failed;
-	}
 	if (stress_tls_trust(
 		tls->context, settings->trust_store, settings->trust_store_password, err) != 0)
 		goto failed;

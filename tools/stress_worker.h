@@ -51,6 +51,7 @@ struct stress_run {
 	const struct stress_tls *tls;
 	struct stress_seeds *seeds;
 	bool has_end; /* `permits` counts down */
+	bool is_warmup;
 	int64_t interval_ns; /* between operations; 0: no rate */
 	int64_t start_ns;
 	FILE *output; /* where a failure is told; NULL: standard error */

@@ -11,7 +11,8 @@ _helenus_stress()
 	if ((COMP_CWORD == 1)); then
 		words="write read mixed counter_write counter_read user help print version"
 	elif [[ $current == -* || ${COMP_WORDS[1]} == help ]]; then
-		words="-rate -pop -insert -col -errors -log -mode -node -port -schema -transport -graph -credentials-file"
+		words="-rate -pop -insert -col -errors -log -mode -node -port -schema -transport -graph \
+			-tokenrange -reporting -credentials-file"
 	else
 		case $option in
 		-rate) words="threads= threads>= threads<= auto throttle= fixed=" ;;
@@ -19,13 +20,16 @@ _helenus_stress()
 		-insert) words="partitions= select-ratio= row-population-ratio= batchtype= visits= revisit=" ;;
 		-col) words="n= names= size= slice timestamp=" ;;
 		-errors) words="retries= ignore skip-read-validation skip-unsupported-columns" ;;
-		-log) words="level= file= hdrfile= interval= no-summary no-settings" ;;
+		-log) words="level= file= hdrfile= interval= no-summary no-settings show-queries query-log-file=" ;;
 		-mode) words="native cql3 unprepared compression= protocolVersion= user= password= \
 			connectionsPerHost= maxPending= workers=" ;;
-		-node) words="file= whitelist datacenter=" ;;
+		-node) words="file= whitelist datacenter= rack=" ;;
 		-port) words="native=" ;;
 		-schema) words="replication( compaction( keyspace= compression=" ;;
-		-transport) words="truststore= truststore-password= keystore= keystore-password=" ;;
+		-transport) words="truststore= truststore-password= keystore= keystore-password= ssl-protocol= \
+			ssl-ciphers= hostname-verification=" ;;
+		-tokenrange) words="wrap split-factor=" ;;
+		-reporting) words="output-frequency= header-frequency=" ;;
 		-graph) words="file= revision= title= op=" ;;
 		*) words="n= duration= no-warmup cl= serial-cl= truncate= profile= ops( ratio(" ;;
 		esac

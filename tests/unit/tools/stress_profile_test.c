@@ -42,7 +42,9 @@ START_TEST(test_profile_is_read)
 		"  consistencyLevel: QUORUM\n"
 		"queries:\n  Simple:\n    cql: select * from t where a = ?\n    fields: samerow\n"
 		"    consistencyLevel: ONE\n"
-		"  other:\n    cql: select * from t\n",
+		"  other:\n    cql: select * from t\n"
+		"token_range_queries:\n  All:\n    columns: '*'\n    page_size: 77\n  some:\n"
+		"    columns: a, b\n",
 		&err) == 0,
 	    "%s", err.text);
 	ck_assert_str_eq(profile.name, "ks.t");
@@ -61,6 +63,9 @@ START_TEST(test_profile_is_read)
 	ck_assert(stress_profile_query(&profile, "simple")->is_same_row);
 	ck_assert(!stress_profile_query(&profile, "other")->is_same_row);
 	ck_assert_ptr_null(stress_profile_query(&profile, "none"));
+	ck_assert_int_eq(stress_profile_scan(&profile, "all")->page_size, 77);
+	ck_assert_str_eq(stress_profile_scan(&profile, "some")->columns, "a, b");
+	ck_assert_ptr_null(stress_profile_scan(&profile, "other"));
 	stress_profile_fini(&profile);
 }
 END_TEST
@@ -89,7 +94,11 @@ static const struct {
     {HEAD "queries:\n  q:\n    cql: x\n    fields: some\n", "samerow or multirow"},
     {HEAD "queries:\n  insert:\n    cql: x\n", "reserved"},
     {HEAD "queries:\n  q:\n    cql: x\n    consistencyLevel: MOST\n", "consistency level"},
-    {HEAD "token_range_queries:\n  q:\n    columns: a\n", "token_range_queries are not supported"},
+    {HEAD "queries:\n  validate:\n    cql: x\n", "reserved"},
+    {HEAD "token_range_queries:\n  q:\n    page_size: 0\n", "page_size of 1 or more"},
+    {HEAD "token_range_queries:\n  q:\n    rows: 5\n", "line 5: of a token range query"},
+    {HEAD "queries:\n  q:\n    cql: x\ntoken_range_queries:\n  Q:\n    columns: a\n",
+	"Found q in both"},
 };
 
 START_TEST(test_wrong_profiles_are_refused_with_the_place)
@@ -157,6 +166,97 @@ START_TEST(test_counters_are_added_to)
 	struct stress_profile profile;
 
 	set_columns(&profile, columns, 2, "UPDATE t SET n = n + ? WHERE k = ?");
+}
+END_TEST
+
+START_TEST(test_a_condition_of_inserts_follows_them)
+{
+	static const struct {
+		const char *condition;
+		const char *query;
+	} cases[] = {
+	    {"IF NOT EXISTS", "INSERT INTO t (k, v) values(?, ?) IF NOT EXISTS"},
+	    {"not exists", "INSERT INTO t (k, v) values(?, ?) IF not exists"},
+	    {"IF v = ?", "UPDATE t SET v = ? WHERE k = ? IF v = ?"},
+	    {"if exists", "UPDATE t SET v = ? WHERE k = ? if exists"},
+	};
+	const struct stress_column columns[] = {
+	    {"k", type_native(TYPE_TEXT), 'p', 0}, {"v", type_native(TYPE_INT), 'r', -1}};
+	struct stress_profile profile;
+	char yaml[128];
+	struct error err;
+
+	snprintf(yaml, sizeof(yaml), HEAD "insert:\n  condition: %s\n", cases[_i].condition);
+	ck_assert_int_eq(load(&profile, yaml, &err), 0);
+	ck_assert_int_eq(
+	    stress_profile_set_columns(&profile, columns, 2, STRESS_ARBITRARY, false, &err), 0);
+	ck_assert_str_eq((char *)profile.insert_query.data, cases[_i].query);
+	stress_profile_fini(&profile);
+}
+END_TEST
+
+START_TEST(test_what_was_read_goes_into_the_condition)
+{
+	struct stress_statement statement = {.query = "update",
+	    .id = slice_of_string("id"),
+	    .result_metadata_id = slice_of_string("result"),
+	    .is_prepared = true};
+	struct slice values[] = {
+	    slice_of_string("a"), slice_of_string("old"), slice_null, slice_of_string("key")};
+	uint32_t markers[] = {1, 2};
+	const struct stress_condition condition = {.markers = markers, .column_count = 2};
+	struct client_rows rows = {.metadata.column_count = 2,
+	    .row_count = 1,
+	    .content = slice_of("\0\0\0\5value\377\377\377\377", 13)};
+	uint8_t version = (uint8_t)_i;
+	struct stress_request request;
+	struct buffer made, filled;
+	struct envelope envelope;
+	struct client_message message;
+	struct arena arena;
+	struct error err;
+
+	statement.marker_count = 4;
+	buffer_init(&made);
+	buffer_init(&filled);
+	arena_init(&arena, 4096);
+	stress_request_put(&made, version, 0, &statement, values, 0, &request);
+	ck_assert_int_eq(stress_condition_put_write(&condition, buffer_slice(&made), &request,
+			     version, &rows, &filled, &err),
+	    0);
+	envelope.header = envelope_load_header(filled.data);
+	envelope.body = slice_of(filled.data + 9, filled.size - 9);
+	ck_assert_uint_eq(envelope.header.length, envelope.body.size);
+	ck_assert_int_eq(message_decode_request(&envelope, &arena, &message, &err), 0);
+	ck_assert_uint_eq(message.execute.options.values.count, 4);
+	ck_assert(slice_equal_string(message.execute.options.values.values[0].value, "a"));
+	ck_assert(slice_equal_string(message.execute.options.values.values[1].value, "value"));
+	ck_assert(slice_is_null(message.execute.options.values.values[2].value));
+	ck_assert(slice_equal_string(message.execute.options.values.values[3].value, "key"));
+	/* No row: nothing is there. */
+	buffer_clear(&filled);
+	rows.row_count = 0;
+	ck_assert_int_eq(stress_condition_put_write(&condition, buffer_slice(&made), &request,
+			     version, &rows, &filled, &err),
+	    0);
+	envelope.body = slice_of(filled.data + 9, filled.size - 9);
+	envelope.header = envelope_load_header(filled.data);
+	ck_assert_int_eq(message_decode_request(&envelope, &arena, &message, &err), 0);
+	ck_assert(slice_is_null(message.execute.options.values.values[1].value));
+	/* Cut short, or other columns. */
+	rows.row_count = 1;
+	rows.content = slice_of("\0\0\0\5val", 7);
+	buffer_clear(&filled);
+	ck_assert_int_eq(stress_condition_put_write(&condition, buffer_slice(&made), &request,
+			     version, &rows, &filled, &err),
+	    -1);
+	rows.metadata.column_count = 1;
+	ck_assert_int_eq(stress_condition_put_write(&condition, buffer_slice(&made), &request,
+			     version, &rows, &filled, &err),
+	    -1);
+	buffer_fini(&made);
+	buffer_fini(&filled);
+	arena_fini(&arena);
 }
 END_TEST
 
@@ -231,6 +331,8 @@ main(void)
 	tcase_add_loop_test(
 	    tcase, test_wrong_profiles_are_refused_with_the_place, 0, sizeof(bad) / sizeof(bad[0]));
 	tcase_add_loop_test(tcase, test_paging_state_goes_into_its_place, 3, 6);
+	tcase_add_loop_test(tcase, test_a_condition_of_inserts_follows_them, 0, 4);
+	tcase_add_loop_test(tcase, test_what_was_read_goes_into_the_condition, 3, 6);
 	tcase_add_test(tcase, test_profile_is_read);
 	tcase_add_test(tcase, test_inserts_are_updates_of_all_columns);
 	tcase_add_test(tcase, test_tables_of_keys_alone_are_inserted_into);

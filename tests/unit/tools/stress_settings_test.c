@@ -70,6 +70,12 @@ static const char *const good[] = {
     "write n=10 -transport truststore=ca.pem keystore=me.pem hostname-verification=true",
     "write n=10 -reporting output-frequency=10s",
     "write n=10 -tokenrange no-wrap split-factor=2",
+    "write n=10 -tokenrange wrap",
+    "write n=10 -reporting output-frequency=10s header-frequency=60s",
+    "write n=10 -log show-queries query-log-file=q no-progress",
+    "write n=10 -node datacenter=dc1 rack=r1 127.0.0.1",
+    "write n=10 -mode native cql3 auth-provider=com.datastax.driver.core.PlainTextAuthProvider",
+    "write n=10 -transport truststore=a ssl-protocol=TLSv1.3 ssl-alg=SunX509 store-type=JKS",
     "WRITE n=10 -RATE threads=5",
     "write truncate=always n=10 serial-cl=LOCAL_SERIAL keysize=16",
 };
@@ -126,6 +132,17 @@ static const struct {
     {"user profile=a.yaml n=1", "non-zero"},
     {"user profile=a.yaml ops(insert) n=1", "Invalid ops"},
     {"user profile=a.yaml ops(insert=1) n=1 -schema keyspace=x", "-schema can only be"},
+    {"legacy", "legacy command lines are not supported"},
+    {"write n=1 -sample live=5", "-sample is not supported"},
+    {"write n=1 -col n=fixed(5) super=2", "Invalid value 2"},
+    {"write n=1 -col comparator=TimeUUIDType", "Invalid value TimeUUIDType"},
+    {"write n=1 -mode native cql3 auth-provider=my.Provider", "Invalid value my.Provider"},
+    {"write n=1 -node loadbalance=RoundRobin a", "loadbalance= is not supported"},
+    {"write n=1 -node remote-dc=2 a", "remote-dc= is not supported"},
+    {"write n=1 -port thrift=9160", "thrift= is not supported"},
+    {"write n=1 -transport factory=a.b", "factory= is not supported"},
+    {"write n=1 -transport ssl-protocol=SSLv3", "Invalid value SSLv3"},
+    {"write n=1 -tokenrange split-factor=0", "split-factor= must be"},
     {"help frobnicate", "Invalid command or option"},
 };
 
@@ -178,6 +195,20 @@ START_TEST(test_reads_draw_from_a_gaussian_and_climb_the_ladder)
 	ck_assert_int_eq(settings.threads_min, 4);
 	ck_assert_int_eq(settings.threads_max, 1000);
 	ck_assert(settings.target_uncertainty > 0.019 && settings.target_uncertainty < 0.021);
+	stress_settings_fini(&settings);
+}
+END_TEST
+
+START_TEST(test_port_of_mode_counts_where_no_other_is_given)
+{
+	struct stress_settings settings;
+
+	ck_assert_int_eq(parse(&settings, "write n=1 -mode native cql3 port=9999", NULL), 0);
+	ck_assert_int_eq(settings.port, 9999);
+	stress_settings_fini(&settings);
+	ck_assert_int_eq(
+	    parse(&settings, "write n=1 -mode native cql3 port=9999 -port native=8888", NULL), 0);
+	ck_assert_int_eq(settings.port, 8888);
 	stress_settings_fini(&settings);
 }
 END_TEST
@@ -263,6 +294,7 @@ main(void)
 	    sizeof(bad) / sizeof(bad[0]));
 	tcase_add_test(tcase, test_defaults_are_those_of_cassandra_stress);
 	tcase_add_test(tcase, test_reads_draw_from_a_gaussian_and_climb_the_ladder);
+	tcase_add_test(tcase, test_port_of_mode_counts_where_no_other_is_given);
 	tcase_add_test(tcase, test_columns_are_sorted_as_bytes);
 	tcase_add_test(tcase, test_replication_and_compaction_become_options);
 	tcase_add_test(tcase, test_shares_of_user_operations_are_lower_case);
