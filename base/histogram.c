@@ -191,18 +191,18 @@ histogram_offsets(void)
 static size_t
 histogram_bucket(const struct histogram *histogram, uint64_t value)
 {
-	size_t low = 0;
-	size_t high = histogram->bucket_count;
+	/* Where values of so many bits begin: 1 .. 8 have a bucket each, from there on it is at most five further. */
+	static const uint8_t starts[] = {0, 0, 1, 3, 7, 11, 15, 19, 23, 26, 30, 34, 38, 42, 45, 49,
+	    53, 57, 61, 64, 68, 72, 76, 80, 83, 87, 91, 95, 99, 102, 106, 110, 114, 118, 122, 125,
+	    129, 133, 137, 141, 144, 148, 152, 156, 160, 163};
+	size_t bucket;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (histogram_offset_table[middle] < value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	if (value > histogram_offset_table[HISTOGRAM_BUCKETS_MAX - 1])
+		return histogram->bucket_count;
+	bucket = starts[value == 0 ? 0 : 64 - __builtin_clzll(value)];
+	while (histogram_offset_table[bucket] < value)
+		bucket++;
+	return bucket < histogram->bucket_count ? bucket : histogram->bucket_count;
 }
 
 void
@@ -269,4 +269,38 @@ histogram_mean(const struct histogram *histogram)
 	if (count == 0)
 		return 0;
 	return (double)atomic_load_explicit(&histogram->sum, memory_order_relaxed) / (double)count;
+}
+
+void
+histogram_recent_look(struct histogram_recent *recent, const struct histogram *histogram,
+    uint64_t now_ns, uint64_t lifetime_ns)
+{
+	double left = exp(-(double)(now_ns - recent->looked_ns) / (double)lifetime_ns);
+
+	recent->looked_ns = now_ns;
+	for (size_t i = 0; i <= histogram->bucket_count; i++) {
+		uint64_t count = atomic_load_explicit(&histogram->buckets[i], memory_order_relaxed);
+
+		recent->weights[i] = recent->weights[i] * left + (double)(count - recent->seen[i]);
+		recent->seen[i] = count;
+	}
+}
+
+uint64_t
+histogram_recent_quantile(
+    const struct histogram_recent *recent, const struct histogram *histogram, double quantile)
+{
+	double wanted = 0, seen = 0;
+
+	for (size_t i = 0; i <= histogram->bucket_count; i++)
+		wanted += recent->weights[i];
+	if (wanted == 0)
+		return 0;
+	wanted *= quantile;
+	for (size_t i = 0; i < histogram->bucket_count; i++) {
+		seen += recent->weights[i];
+		if (seen >= wanted && seen > 0)
+			return histogram_offset_table[i];
+	}
+	return atomic_load_explicit(&histogram->max, memory_order_relaxed);
 }

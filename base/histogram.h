@@ -35,4 +35,21 @@ uint64_t histogram_count(const struct histogram *histogram);
 uint64_t histogram_quantile(const struct histogram *histogram, double quantile);
 double histogram_mean(const struct histogram *histogram);
 
+/*
+ * What a histogram was like lately: values weigh less the older they are, as in Cassandra's
+ * DecayingEstimatedHistogramReservoir. It costs who adds nothing: the difference to the last look is aged by whoever looks.
+ * Zero at first. One thread at a time; the histogram is not to be cleared.
+ */
+struct histogram_recent {
+	uint64_t seen[HISTOGRAM_BUCKETS_MAX + 1];
+	double weights[HISTOGRAM_BUCKETS_MAX + 1];
+	uint64_t looked_ns;
+};
+/* After `lifetime_ns` a value weighs 1/e of a new one. now_ns: of any clock that does not go back. */
+void histogram_recent_look(struct histogram_recent *recent, const struct histogram *histogram,
+    uint64_t now_ns, uint64_t lifetime_ns);
+/* As histogram_quantile(), of the last look. */
+uint64_t histogram_recent_quantile(
+    const struct histogram_recent *recent, const struct histogram *histogram, double quantile);
+
 #endif

@@ -26,8 +26,10 @@ struct coordinator_table {
 	struct coordinator_table *next; /* of all */
 	struct histogram latency_us[COORDINATOR_LATENCY_COUNT];
 	struct meter rates[COORDINATOR_LATENCY_COUNT]; /* coordinator_tick()'s */
-	/* The percentile of speculative_retry, worked out anew now and then. */
+	/* The percentile of speculative_retry, worked out anew now and then; 0: not yet. */
 	_Atomic uint64_t threshold_ns, threshold_due_ns;
+	atomic_flag is_looking; /* whose holder has what follows */
+	struct histogram_recent recent_reads;
 };
 
 struct coordinator {

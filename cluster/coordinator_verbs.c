@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/hash.h"
 #include "base/log.h"
 #include "cluster/coordinator_internal.h"
 #include "storage/read_command_codec.h"
@@ -250,6 +251,46 @@ verb_handle_read(void *context, struct message *message, struct worker *worker)
 	verb_request_free(request);
 }
 
+/* ---- What is soon to run -------------------------------------------------------------------- */
+
+static bool
+verb_peek(const struct message *message, struct uuid *table_id, struct slice *key)
+{
+	struct slice payload = message_payload_slice(message);
+
+	if (message->verb != VERB_READ_REQ)
+		return mutation_peek(payload, table_id, key);
+	return payload.size > 0 &&
+	    read_command_peek(slice_of(payload.data + 1, payload.size - 1), table_id, key);
+}
+
+/* Their partitions are looked for together, so that the misses of all wait at once. */
+static void
+verb_ahead(void *context, struct message *const *messages, size_t count)
+{
+	struct coordinator *coordinator = context;
+	struct store_place places[STORE_AHEAD_MAX];
+	struct schema *schema;
+	size_t found = 0;
+
+	if (count < 2)
+		return; /* alone it would wait here instead of there */
+	schema = coordinator->ring.schema(coordinator->ring.context);
+	for (size_t i = 0; i < count && found < STORE_AHEAD_MAX; i++) {
+		struct store_place *place = &places[found];
+		struct uuid id;
+
+		if (!verb_peek(messages[i], &id, &place->key))
+			continue;
+		place->table = schema_table_by_id(schema, &id);
+		place->token = murmur3_token(place->key);
+		found += place->table != NULL;
+	}
+	if (found > 1)
+		store_ahead(coordinator->store, places, found);
+	schema_unref(schema);
+}
+
 /* ---- Counters ------------------------------------------------------------------------------ */
 
 static void
@@ -346,6 +387,8 @@ coordinator_handle_verbs(struct coordinator *coordinator)
 	    verb_handle_mutation, coordinator);
 	messaging_handle(
 	    messaging, VERB_READ_REQ, CLUSTER_STAGE_READ, verb_handle_read, coordinator);
+	messaging_look_ahead(messaging, VERB_MUTATION_REQ, verb_ahead);
+	messaging_look_ahead(messaging, VERB_READ_REQ, verb_ahead);
 	messaging_handle(
 	    messaging, VERB_RANGE_REQ, CLUSTER_STAGE_READ, verb_handle_read, coordinator);
 	messaging_handle(messaging, VERB_COUNTER_MUTATION_REQ, CLUSTER_STAGE_COUNTER_MUTATION,

@@ -49,6 +49,7 @@ enum messaging_count {
 
 struct messaging_handler {
 	message_handler_fn handle; /* NULL: none */
+	message_ahead_fn ahead; /* NULL: none */
 	void *context;
 	enum cluster_stage stage;
 };
@@ -293,7 +294,15 @@ messaging_handle(struct messaging *messaging, enum verb verb, enum cluster_stage
     message_handler_fn handler, void *context)
 {
 	assert(!verb_is_answer((uint8_t)verb) && verb < VERB_COUNT);
-	messaging->handlers[verb] = (struct messaging_handler){handler, context, stage};
+	messaging->handlers[verb] =
+	    (struct messaging_handler){.handle = handler, .context = context, .stage = stage};
+}
+
+void
+messaging_look_ahead(struct messaging *messaging, enum verb verb, message_ahead_fn ahead)
+{
+	assert(messaging->handlers[verb].handle != NULL);
+	messaging->handlers[verb].ahead = ahead;
 }
 
 /* ---- Receiving ----------------------------------------------------------------------------- */
@@ -340,6 +349,27 @@ messaging_task_drop(struct task *task, struct worker *worker)
 
 	(void)worker;
 	messaging_drop(message->owner, message);
+}
+
+/* Tasks of others may stand between ours, and requests of several verbs: those that the same function looks at go together. */
+static void
+messaging_task_ahead(struct task *first, size_t count)
+{
+	const struct message *of = (const struct message *)first;
+	const struct messaging *messaging = of->owner;
+	const struct messaging_handler *handler = &messaging->handlers[of->verb];
+	struct message *messages[MESSAGING_AHEAD_MAX];
+	size_t found = 0;
+
+	for (struct task *task = first; task != NULL && count-- > 0 && found < MESSAGING_AHEAD_MAX;
+	     task = task->next) {
+		struct message *message = (struct message *)task;
+
+		if (task->ahead == messaging_task_ahead &&
+		    messaging->handlers[message->verb].ahead == handler->ahead)
+			messages[found++] = message;
+	}
+	handler->ahead(handler->context, messages, found);
 }
 
 static enum failure_reason
@@ -404,12 +434,14 @@ static void
 messaging_batch_add(struct messaging *messaging, struct messaging_batch *batch,
     struct message *message, uint64_t now_ns)
 {
-	enum cluster_stage stage = messaging->handlers[message->verb].stage;
+	const struct messaging_handler *handler = &messaging->handlers[message->verb];
+	enum cluster_stage stage = handler->stage;
 	struct task *task = &message->task;
 
 	message->owner = messaging;
 	*task = (struct task){.run = messaging_task_run,
 	    .drop = messaging_task_drop,
+	    .ahead = handler->ahead != NULL ? messaging_task_ahead : NULL,
 	    .submitted_ns = now_ns,
 	    .deadline_ns = message->expires_ns};
 	if (batch->last[stage] != NULL)

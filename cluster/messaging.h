@@ -32,6 +32,14 @@ typedef void (*message_handler_fn)(void *context, struct message *message, struc
 void messaging_handle(struct messaging *messaging, enum verb verb, enum cluster_stage stage,
     message_handler_fn handler, void *context);
 
+/*
+ * Told of requests of the verb that run soon, one after the other, with the context of the verb's handler: a chance to ask
+ * for memory that they will miss, and no more. After messaging_handle(), before the first message.
+ */
+enum { MESSAGING_AHEAD_MAX = 16 };
+typedef void (*message_ahead_fn)(void *context, struct message *const *messages, size_t count);
+void messaging_look_ahead(struct messaging *messaging, enum verb verb, message_ahead_fn ahead);
+
 void messaging_respond(struct messaging *messaging, const struct message *request,
     struct slice payload, struct worker *worker);
 /* ... with a payload that is there already; takes over one reference (NULL: empty). */

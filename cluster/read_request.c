@@ -502,8 +502,8 @@ read_part_start_timer(struct read_part *part)
 	if (part->phase != READ_FIRST || part->contact_count >= part->replica_count ||
 	    request->consistency == CONSISTENCY_EACH_QUORUM)
 		return;
-	delay_ns = speculation_delay_ns(
-	    request->coordinator, part->command->table, request->deadline_ns - request->began_ns);
+	delay_ns = speculation_delay_ns(request->coordinator, part->command->table,
+	    request->began_ns, request->deadline_ns - request->began_ns);
 	if (delay_ns == 0)
 		return;
 	part->timer.fire = read_part_speculate;

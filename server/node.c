@@ -12,7 +12,12 @@
 #include "base/log.h"
 #include "server/cluster.h"
 
-enum { NODE_QUEUE_MAX = 64 * 1024, NODE_TRACING_QUEUE_MAX = 1000 };
+enum {
+	NODE_QUEUE_MAX = 64 * 1024,
+	NODE_TRACING_QUEUE_MAX = 1000,
+	/* A tenth of a request's thread: what is put off a little is not to be felt by clients. */
+	NODE_NICE = 10,
+};
 
 /* How many threads a stage has. */
 enum node_size {
@@ -34,6 +39,7 @@ static const struct {
 	const char *name;
 	enum node_size size;
 	size_t queue_max; /* 0: unbounded; the node's own work is bounded by who makes it */
+	int nice; /* stage_set_nice() */
 } node_stages[NODE_STAGE_COUNT] = {
     [NODE_STAGE_READ] = {"ReadStage", NODE_SIZE_READS, NODE_QUEUE_MAX},
     [NODE_STAGE_MUTATION] = {"MutationStage", NODE_SIZE_WRITES, NODE_QUEUE_MAX},
@@ -42,8 +48,8 @@ static const struct {
     [NODE_STAGE_NATIVE_TRANSPORT] = {"Native-Transport-Requests", NODE_SIZE_NATIVE, NODE_QUEUE_MAX},
     [NODE_STAGE_NATIVE_AUTH] = {"Native-Transport-Auth-Requests", NODE_SIZE_AUTH, NODE_QUEUE_MAX},
     [NODE_STAGE_REQUEST_RESPONSE] = {"RequestResponseStage", NODE_SIZE_CORES, 0},
-    [NODE_STAGE_COMPACTION] = {"CompactionExecutor", NODE_SIZE_COMPACTORS, 0},
-    [NODE_STAGE_VALIDATION] = {"ValidationExecutor", NODE_SIZE_VALIDATIONS, 0},
+    [NODE_STAGE_COMPACTION] = {"CompactionExecutor", NODE_SIZE_COMPACTORS, 0, NODE_NICE},
+    [NODE_STAGE_VALIDATION] = {"ValidationExecutor", NODE_SIZE_VALIDATIONS, 0, NODE_NICE},
     [NODE_STAGE_MEMTABLE_FLUSH] = {"MemtableFlushWriter", NODE_SIZE_FLUSH, 0},
     [NODE_STAGE_MEMTABLE_POST_FLUSH] = {"MemtablePostFlush", NODE_SIZE_ONE, 0},
     [NODE_STAGE_MEMTABLE_RECLAIM] = {"MemtableReclaimMemory", NODE_SIZE_ONE, 0},
@@ -127,9 +133,12 @@ node_init(struct node *node, const struct config *config, struct env *env)
 	node->started_ns = env_monotonic_ns(env);
 	node->stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	metrics_init(&node->metrics, (uint32_t)config->native_transport_io_threads);
-	for (int i = 0; i < NODE_STAGE_COUNT; i++)
+	for (int i = 0; i < NODE_STAGE_COUNT; i++) {
 		node->stages[i] = stage_new(node_stages[i].name,
 		    node_stage_size(config, node_stages[i].size), node_stages[i].queue_max, env);
+		if (node_stages[i].nice > 0)
+			stage_set_nice(node->stages[i], node_stages[i].nice);
+	}
 	for (int i = 0; i < NODE_TIMEOUT_COUNT; i++)
 		atomic_init(&node->timeouts_ms[i],
 		    *(const int64_t *)((const char *)config + node_timeouts[i].offset));

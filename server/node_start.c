@@ -191,6 +191,8 @@ node_start_parts(struct node *node, struct error *err)
 	if (cluster_new(node, &node->cluster, err) != 0)
 		return -1;
 	node_store_options(node->config, &options);
+	/* Before there are compactions, whose threads are nice. */
+	stage_start_thread(node->stages[NODE_STAGE_MEMTABLE_FLUSH]);
 	if (store_open(&options, node->env, &executor, &node->store, err) != 0)
 		return -1;
 	node->coordinator = coordinator_new(node->store, node->env);

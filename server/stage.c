@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ enum {
 	STAGE_RUN_LATE_NS = 1000 * 1000, /* after this the rest of a run goes back to the queue */
 	STAGE_FLUSH_NS = 100 * 1000, /* answers wait at most this long for others of their run */
 	STAGE_SLOW_NS = 4 * 1000, /* slower tasks are timed one by one, faster ones by eights */
+	STAGE_AHEAD = 8, /* tasks that are looked at together before they run */
 	STAGE_BUCKETS = 90,
 	STAGE_STACK_BYTES = 2 << 20,
 };
@@ -45,6 +47,7 @@ struct stage {
 	struct env *env; /* borrowed */
 	size_t queue_max; /* 0: unbounded */
 	bool is_simulated;
+	int nice;
 
 	/* Guarded by lock. */
 	struct lock lock;
@@ -95,6 +98,12 @@ stage_new_simulated(const char *name, size_t queue_max, struct env *env, uint64_
 	return stage;
 }
 
+void
+stage_set_nice(struct stage *stage, int nice)
+{
+	stage->nice = nice;
+}
+
 /* ---- waking ---------------------------------------------------------------------------------- */
 
 static void
@@ -116,7 +125,7 @@ stage_sleep(struct stage_thread *thread)
 	atomic_store_explicit(&thread->word, 0, memory_order_relaxed);
 }
 
-/* Start one thread more; false when the system has none. */
+/* Start one thread more; false when the system has none, or gives none of this priority. */
 static bool
 stage_spawn_locked(struct stage *stage)
 {
@@ -124,6 +133,9 @@ stage_spawn_locked(struct stage *stage)
 	pthread_attr_t attributes;
 	int rc;
 
+	/* It would be as nice as we are, for good: one of the stage's own calls the next. */
+	if (stage->live > 0 && getpriority(PRIO_PROCESS, 0) > stage->nice)
+		return false;
 	while (thread != NULL && thread->is_running)
 		thread = thread->next;
 	if (thread == NULL) {
@@ -174,6 +186,15 @@ stage_call_locked(struct stage *stage)
 		abort();
 	}
 	return NULL;
+}
+
+void
+stage_start_thread(struct stage *stage)
+{
+	lock_take(&stage->lock);
+	if (stage->live == 0 && !stage->is_simulated)
+		stage_spawn_locked(stage);
+	lock_drop(&stage->lock);
 }
 
 /* ---- the queue ------------------------------------------------------------------------------- */
@@ -306,13 +327,16 @@ stage_run_list(struct stage *stage, struct worker *worker, struct task *task, si
 	uint64_t service = atomic_load_explicit(&stage->service_ns, memory_order_relaxed);
 	size_t step = service == 0 || service >= STAGE_SLOW_NS ? 1 : 8;
 	uint64_t marked = start, flushed = start, now = start;
-	size_t since = 0;
+	size_t since = 0, seen = 0;
 
 	while (task != NULL && count > 0) {
 		struct task *next = task->next;
 
-		if (since == 0 && step > 1 && task->ahead != NULL)
-			task->ahead(task, step < count ? step : count);
+		if (seen-- == 0) {
+			seen = (count < STAGE_AHEAD ? count : STAGE_AHEAD) - 1;
+			if (task->ahead != NULL)
+				task->ahead(task, seen + 1);
+		}
 		count--;
 		if (may_drop && task->deadline_ns != 0 && now > task->deadline_ns &&
 		    task->drop != NULL) {
@@ -405,6 +429,9 @@ stage_thread_main(void *argument)
 
 	thread->worker.thread = pthread_self();
 	log_thread_name("%s-%u", stage->name, thread->worker.index + 1);
+	/* Of this thread alone, on Linux; a process may always become nicer. */
+	if (stage->nice > 0)
+		setpriority(PRIO_PROCESS, 0, stage->nice);
 	lock_take(&stage->lock);
 	stage->waking--;
 	for (;;) {

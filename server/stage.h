@@ -34,6 +34,14 @@ struct stage_stats {
 
 /* name: Cassandra's ("MutationStage"); static string. queue_max: tasks, 0 for unbounded. env: borrowed. */
 struct stage *stage_new(const char *name, uint32_t threads, size_t queue_max, struct env *env);
+/*
+ * Its threads give way to those of the other stages where there are fewer processors than work (as Cassandra's compactions have
+ * the least priority): `nice` as setpriority() has it, 1 .. 19. Before the first task. Threads inherit it from who starts them,
+ * so stages that such threads submit to are to have one already (stage_start_thread).
+ */
+void stage_set_nice(struct stage *stage, int nice);
+/* Start the first thread now, not when there is work. */
+void stage_start_thread(struct stage *stage);
 /* The same, run by stage_sim_step() in an order that `seed` decides; no threads. */
 struct stage *
 stage_new_simulated(const char *name, size_t queue_max, struct env *env, uint64_t seed);

@@ -516,6 +516,25 @@ mutation_each_table(
 	return !reader.is_failed && count > 0;
 }
 
+bool
+mutation_peek(struct slice encoded, struct uuid *table_id, struct slice *key)
+{
+	struct reader reader = reader_of(encoded);
+	struct slice id;
+	uint64_t size;
+
+	(void)reader_vint(&reader); /* updates */
+	(void)reader_u32(&reader); /* size of the first */
+	id = reader_bytes(&reader, sizeof(table_id->bytes));
+	(void)reader_u8(&reader); /* flags */
+	size = reader_vint(&reader);
+	if (reader.is_failed || size > reader_left(&reader))
+		return false;
+	memcpy(table_id->bytes, id.data, sizeof(table_id->bytes));
+	*key = reader_bytes(&reader, (size_t)size);
+	return true;
+}
+
 /* ---- size --------------------------------------------------------------------------------------- */
 
 /* Row.dataSize: the sums of the parts as Cassandra counts them. */

@@ -57,6 +57,9 @@ int mutation_decode(struct slice encoded, mutation_table_fn find, void *argument
 bool mutation_each_table(struct slice encoded,
     void (*each)(void *argument, const struct uuid *table_id), void *argument);
 
+/* Table and key of the first update of an encoded mutation. False: it is none. Borrowed from `encoded`. */
+bool mutation_peek(struct slice encoded, struct uuid *table_id, struct slice *key);
+
 /* The youngest timestamp in it, of data and of deletions; TIMESTAMP_NONE: it has none. */
 int64_t partition_update_max_timestamp(const struct partition_update *update);
 

@@ -493,3 +493,21 @@ read_command_decode(struct slice encoded, mutation_table_fn find, void *argument
 	};
 	return command_get_body(&decoder, flags, out);
 }
+
+bool
+read_command_peek(struct slice encoded, struct uuid *table_id, struct slice *key)
+{
+	struct reader reader = reader_of(encoded);
+	uint8_t version = reader_u8(&reader);
+	uint64_t flags = reader_vint(&reader), size;
+	struct slice id = reader_bytes(&reader, sizeof(table_id->bytes));
+
+	if (reader.is_failed || version != COMMAND_VERSION || (flags & COMMAND_IS_RANGE) != 0)
+		return false;
+	size = reader_vint(&reader);
+	if (reader.is_failed || size > reader_left(&reader))
+		return false;
+	memcpy(table_id->bytes, id.data, sizeof(table_id->bytes));
+	*key = reader_bytes(&reader, (size_t)size);
+	return true;
+}

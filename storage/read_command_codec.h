@@ -27,4 +27,7 @@ void read_command_encode(const struct read_command *command, struct buffer *out)
 int read_command_decode(struct slice encoded, mutation_table_fn find, void *argument,
     struct arena *arena, struct read_command *out, struct error *err);
 
+/* Table and key of an encoded command of one partition. False: it is none. Borrowed from `encoded`. */
+bool read_command_peek(struct slice encoded, struct uuid *table_id, struct slice *key);
+
 #endif

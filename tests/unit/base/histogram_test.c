@@ -75,6 +75,45 @@ START_TEST(test_overflow_is_counted_and_answers_the_greatest)
 }
 END_TEST
 
+START_TEST(test_every_value_finds_the_first_offset_not_below_it)
+{
+	static struct histogram histogram;
+	const uint64_t *offsets = histogram_offsets();
+
+	for (size_t i = 0; i < HISTOGRAM_BUCKETS_MAX; i++) {
+		histogram_init(&histogram, HISTOGRAM_BUCKETS_MAX);
+		histogram_add(&histogram, offsets[i]);
+		histogram_add(&histogram, i == 0 ? 0 : offsets[i - 1] + 1);
+		ck_assert_uint_eq(histogram.buckets[i], 2);
+	}
+	histogram_add(&histogram, offsets[HISTOGRAM_BUCKETS_MAX - 1] + 1);
+	ck_assert_uint_eq(histogram.buckets[HISTOGRAM_BUCKETS_MAX], 1);
+}
+END_TEST
+
+START_TEST(test_what_is_long_ago_weighs_little)
+{
+	static struct histogram histogram;
+	static struct histogram_recent recent;
+
+	histogram_init(&histogram, 90);
+	histogram_recent_look(&recent, &histogram, 1000, 100);
+	ck_assert_uint_eq(histogram_recent_quantile(&recent, &histogram, 0.99), 0);
+	histogram_add_many(&histogram, 10000, 1000);
+	histogram_recent_look(&recent, &histogram, 1000, 100);
+	ck_assert_uint_eq(histogram_recent_quantile(&recent, &histogram, 0.99), 11864);
+	/* Of 1000 six are left, of which 1 % is less than one. */
+	histogram_add_many(&histogram, 10, 1000);
+	histogram_recent_look(&recent, &histogram, 1500, 100);
+	ck_assert_uint_eq(histogram_recent_quantile(&recent, &histogram, 0.99), 10);
+	ck_assert_uint_eq(histogram_quantile(&histogram, 0.99), 11864);
+	/* Nothing new: as it was. */
+	histogram_recent_look(&recent, &histogram, 1600, 100);
+	ck_assert_uint_eq(histogram_recent_quantile(&recent, &histogram, 0.5), 10);
+	ck_assert_uint_eq(histogram_recent_quantile(&recent, &histogram, 1), 11864);
+}
+END_TEST
+
 static void *
 adder(void *argument)
 {
@@ -110,6 +149,8 @@ main(void)
 	tcase_add_test(tcase, test_a_value_counts_in_the_first_bucket_not_below_it);
 	tcase_add_test(tcase, test_quantiles_are_upper_offsets);
 	tcase_add_test(tcase, test_overflow_is_counted_and_answers_the_greatest);
+	tcase_add_test(tcase, test_every_value_finds_the_first_offset_not_below_it);
+	tcase_add_test(tcase, test_what_is_long_ago_weighs_little);
 	tcase_add_test(tcase, test_adds_of_many_threads_are_all_counted);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);

@@ -5,6 +5,7 @@
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/env_sim.h"
@@ -21,6 +22,7 @@ struct node {
 	struct task *queue[CLUSTER_STAGE_COUNT], *last[CLUSTER_STAGE_COUNT];
 	size_t room; /* of a stage; SIZE_MAX: all there is */
 	/* What the tests' handlers saw. */
+	char ahead[64];
 	struct message *kept;
 	int handled;
 	enum cluster_stage handled_on;
@@ -240,6 +242,16 @@ handle_echo(void *context, struct message *message, struct worker *worker)
 }
 
 static void
+look_ahead(void *context, struct message *const *messages, size_t count)
+{
+	struct node *node = context;
+
+	for (size_t i = 0; i < count; i++)
+		strncat(node->ahead, (const char *)messages[i]->payload->data, 1);
+	strcat(node->ahead, ";");
+}
+
+static void
 handle_refuse(void *context, struct message *message, struct worker *worker)
 {
 	struct node *node = context;
@@ -421,6 +433,34 @@ START_TEST(test_expired_request_is_dropped_and_counted)
 	ck_assert_uint_eq(stats_of(a, VERB_MUTATION_REQ).dropped_internal, 1);
 	ck_assert_int_eq(waiter.reason, FAILURE_TIMEOUT);
 	ck_assert_int_eq(own.answers, 1);
+	world_free(world);
+}
+END_TEST
+
+START_TEST(test_requests_of_a_run_are_told_before_they_run)
+{
+	struct world *world = world_new();
+	struct node *a = &world->nodes[0], *b = &world->nodes[1];
+	struct waiter waiters[5];
+	struct task *first;
+
+	messaging_handle(b->messaging, VERB_READ_REQ, CLUSTER_STAGE_READ, handle_echo, b);
+	messaging_handle(b->messaging, VERB_RANGE_REQ, CLUSTER_STAGE_READ, handle_echo, b);
+	messaging_look_ahead(b->messaging, VERB_READ_REQ, look_ahead);
+	ask(a, 1, VERB_READ_REQ, "a", &waiters[0]);
+	ask(a, 1, VERB_RANGE_REQ, "b", &waiters[1]);
+	for (int i = 2; i < 5; i++)
+		ask(a, 1, VERB_READ_REQ, i == 2 ? "c" : i == 3 ? "d" : "e", &waiters[i]);
+	while (world->wire != NULL)
+		world_deliver(world);
+	first = b->queue[CLUSTER_STAGE_READ];
+	ck_assert_ptr_null(first->next->ahead);
+	first->ahead(first, 4);
+	ck_assert_str_eq(b->ahead, "acd;");
+	ck_assert_int_eq(b->handled, 0);
+	world_settle(world);
+	for (int i = 0; i < 5; i++)
+		ck_assert(waiters[i].has_answer);
 	world_free(world);
 }
 END_TEST
@@ -628,6 +668,7 @@ main(void)
 	tcase_add_test(tcase, test_verb_that_nobody_handles_fails_and_is_counted);
 	tcase_add_test(tcase, test_no_answer_is_a_timeout_and_a_late_one_is_nobodys);
 	tcase_add_test(tcase, test_expired_request_is_dropped_and_counted);
+	tcase_add_test(tcase, test_requests_of_a_run_are_told_before_they_run);
 	tcase_add_test(tcase, test_full_stage_drops);
 	tcase_add_test(tcase, test_undelivered_fails_at_once);
 	tcase_add_test(tcase, test_forwarded_request_is_answered_to_its_origin);

@@ -16,7 +16,8 @@ delay_ms(struct retry_policy policy)
 
 	/* No store has the table: nothing was measured. */
 	table->options.speculative_retry = policy;
-	ns = speculation_delay_ns(coordinator, table, (uint64_t)TIMEOUT_MS * COORDINATOR_NS_PER_MS);
+	ns = speculation_delay_ns(
+	    coordinator, table, 1, (uint64_t)TIMEOUT_MS * COORDINATOR_NS_PER_MS);
 	free(table);
 	coordinator_free(coordinator);
 	env_free(env);

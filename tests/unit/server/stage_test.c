@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -278,6 +279,45 @@ START_TEST(test_run_here_needs_a_free_permit_and_an_empty_queue)
 }
 END_TEST
 
+static int nice_seen[2];
+
+static void
+note_other_nice(void *argument)
+{
+	(void)argument;
+	nice_seen[1] = getpriority(PRIO_PROCESS, 0);
+}
+
+static void
+note_nice(void *argument)
+{
+	nice_seen[0] = getpriority(PRIO_PROCESS, 0);
+	/* Of a stage that has a thread: that one runs it, or starts another. */
+	stage_submit_work(argument, note_other_nice, NULL);
+}
+
+START_TEST(test_a_nice_stage_makes_nobody_else_nice)
+{
+	struct env *env = env_posix_new();
+	struct stage *other = stage_new("MemtableFlushWriter", 4, 0, env);
+	struct stage *stage = stage_new("CompactionExecutor", 2, 0, env);
+	int mine = getpriority(PRIO_PROCESS, 0);
+
+	nice_seen[0] = nice_seen[1] = -100;
+	stage_set_nice(stage, 19);
+	stage_start_thread(other);
+	stage_submit_work(stage, note_nice, other);
+	stage_stop(stage);
+	stage_stop(other);
+	ck_assert_int_eq(nice_seen[0], 19);
+	ck_assert_int_eq(nice_seen[1], mine);
+	ck_assert_int_eq(getpriority(PRIO_PROCESS, 0), mine);
+	stage_free(stage);
+	stage_free(other);
+	env_free(env);
+}
+END_TEST
+
 static int ahead_told;
 
 static void
@@ -412,6 +452,7 @@ main(void)
 	tcase_add_test(tests, test_task_past_its_deadline_is_dropped_and_counted);
 	tcase_add_test(tests, test_run_here_needs_a_free_permit_and_an_empty_queue);
 	tcase_add_test(tests, test_run_here_stops_at_its_budget);
+	tcase_add_test(tests, test_a_nice_stage_makes_nobody_else_nice);
 	tcase_add_test(tests, test_tasks_are_told_what_comes);
 	tcase_add_test(tests, test_simulated_order_is_the_seeds);
 	tcase_add_test(tests, test_work_of_a_stopping_stage_is_refused_not_lost);

@@ -48,6 +48,8 @@ START_TEST(test_decoded_mutations_mean_the_same)
 		struct read_command command;
 		struct unfiltered_iterator *iterator;
 		struct buffer encoded, again, got, expected;
+		struct slice key;
+		struct uuid id;
 		struct error err;
 
 		facts_generate(&facts, &random, 1 + random_below(&random, 40));
@@ -64,6 +66,8 @@ START_TEST(test_decoded_mutations_mean_the_same)
 		ck_assert_str_eq(decoded.keyspace, "ks");
 		ck_assert_int_eq(decoded.token, mutation.token);
 		ck_assert_uint_eq(mutation_data_size(&decoded), mutation_data_size(&mutation));
+		ck_assert(mutation_peek(buffer_slice(&encoded), &id, &key));
+		ck_assert(uuid_equal(&id, &facts.table->id) && slice_equal(key, update.key));
 		mutation_encode(&decoded, &again);
 		ck_assert(slice_equal(buffer_slice(&encoded), buffer_slice(&again)));
 
@@ -104,6 +108,8 @@ START_TEST(test_every_cut_and_flipped_byte_is_survived)
 		struct mutation mutation, decoded;
 		struct buffer encoded;
 		struct arena arena;
+		struct slice key;
+		struct uuid id;
 		struct error err;
 
 		arena_init(&arena, 4096);
@@ -116,6 +122,7 @@ START_TEST(test_every_cut_and_flipped_byte_is_survived)
 			uint8_t *cut = malloc(size + 1);
 
 			memcpy(cut, encoded.data, size);
+			(void)mutation_peek(slice_of(cut, size), &id, &key);
 			ck_assert_int_eq(mutation_decode(slice_of(cut, size), test_find, &tables,
 					     &arena, &decoded, &err),
 			    -1);

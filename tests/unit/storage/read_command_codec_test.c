@@ -102,7 +102,8 @@ START_TEST(test_a_command_comes_back_as_it_was)
 	for (uint64_t seed = 1; seed <= 1000; seed++) {
 		struct random random = {seed};
 		struct read_command command, decoded;
-		struct slice encoded;
+		struct slice encoded, key;
+		struct uuid id;
 
 		arena_reset(&arena);
 		arena_reset(&facts.arena);
@@ -116,6 +117,9 @@ START_TEST(test_a_command_comes_back_as_it_was)
 		ck_assert_int_eq(decoded.row_limit, command.row_limit);
 		ck_assert_int_eq(decoded.now_seconds, command.now_seconds);
 		ck_assert_uint_eq(decoded.clustering.slice_count, command.clustering.slice_count);
+		ck_assert(read_command_peek(encoded, &id, &key) == !command.is_range);
+		ck_assert(command.is_range ||
+		    (uuid_equal(&id, &facts.table->id) && slice_equal(key, command.key)));
 		/* Whatever else it has: the same is written of it. */
 		ck_assert(slice_equal(encoded, test_encode(&decoded)));
 	}
