@@ -12,19 +12,16 @@ enum { RANGE_SOURCES_MAX = 64 };
 
 /* ---- the ring to be ------------------------------------------------------------------------------------ */
 
-/* How a member stands when its change has ended; false: not at all. */
-static bool
+/* How a member stands when its change has ended. */
+static void
 ring_settle(struct member *member)
 {
-	if (member->state == MEMBER_LEAVING)
-		return false;
 	if (member->state == MEMBER_MOVING) {
 		member->tokens = member->next_tokens;
 		member->token_count = member->next_token_count;
 		member->next_token_count = 0;
 	}
 	member->state = MEMBER_NORMAL;
-	return true;
 }
 
 struct topology_holder *
@@ -43,8 +40,10 @@ ring_after(const struct topology *topology, struct peers *peers, struct peer *pe
 	for (uint32_t i = 0; i < count; i++) {
 		struct member member = *topology_member(topology, i);
 
-		if (member.peer == gone || (member.peer == peer && !ring_settle(&member)))
+		if (member.peer == gone || member.state == MEMBER_LEAVING)
 			continue;
+		if (member.peer == peer)
+			ring_settle(&member);
 		members[used++] = member;
 	}
 	if (topology_update(holder, members, used, &err) != 0)
@@ -298,7 +297,8 @@ range_streamer_fetch(struct stream_job *job, const struct range_fetch *fetch,
 		struct peer *from;
 
 		if (!range_is_coming(fetch, &walk, range) ||
-		    (fetch->has != NULL && fetch->has(fetch->context, keyspace, range.right)))
+		    (fetch->has_moved != NULL &&
+			fetch->has_moved(fetch->context, keyspace, NULL, range)))
 			continue;
 		rc = range_choose(fetch, &walk, range, keyspace, &from, err);
 		if (rc == 0 && from != NULL)
@@ -320,7 +320,8 @@ range_streamer_fetch(struct stream_job *job, const struct range_fetch *fetch,
 
 void
 range_streamer_give(struct stream_job *job, const struct topology *before,
-    const struct topology *after, const struct keyspace_metadata *keyspace)
+    const struct topology *after, const struct keyspace_metadata *keyspace,
+    range_moved_fn has_moved, void *context)
 {
 	struct peer *local = topology_local_peer(before);
 	uint32_t count = topology_member_count(after);
@@ -343,7 +344,8 @@ range_streamer_give(struct stream_job *job, const struct topology *before,
 			const struct replica_set *then =
 			    replication_replicas(walk.after, range.right);
 
-			if (range_has(now, local) && range_has(then, to) && !range_has(now, to))
+			if (range_has(now, local) && range_has(then, to) && !range_has(now, to) &&
+			    (has_moved == NULL || !has_moved(context, keyspace, to, range)))
 				range_list_add(&list, range);
 		}
 		stream_job_send(job, to, name, NULL, 0, list.ranges, list.count);

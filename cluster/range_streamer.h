@@ -13,11 +13,16 @@
 #include "cluster/topology.h"
 
 /*
- * The ring when what is under way at `peer` has ended: joined, replaced, moved, or (leaving) gone. For a peer that is no
- * member: the ring as it is. A holder of its own, topology_holder_free() it.
+ * The ring when what is under way at `peer` has ended: joined, replaced, moved, or (leaving) gone; and whoever else leaves is gone
+ * too (TokenMetadata.cloneAfterAllLeft). For a peer that is no member: the same without it. A holder of its own,
+ * topology_holder_free() it.
  */
 struct topology_holder *
 ring_after(const struct topology *topology, struct peers *peers, struct peer *peer);
+
+/* Was the range moved before (bootstrap resume, decommission again)? to: who got it; NULL: this node. */
+typedef bool (*range_moved_fn)(void *context, const struct keyspace_metadata *keyspace,
+    const struct peer *to, struct ring_range range);
 
 struct range_fetch {
 	const struct topology *before, *after;
@@ -28,8 +33,7 @@ struct range_fetch {
 	/* What this node has is not looked at, as if it were none of the replicas now (replace, rebuild). */
 	bool is_from_nothing;
 	const char *datacenter; /* only from nodes there; NULL: any */
-	/* May be NULL: has the data of this token come from somebody before (bootstrap resume)? */
-	bool (*has)(void *context, const struct keyspace_metadata *keyspace, int64_t token);
+	range_moved_fn has_moved; /* may be NULL: those are left out */
 	void *context;
 	/* Ranges (left, right] and nothing else; count 0: all. */
 	const struct ring_range *ranges;
@@ -44,9 +48,10 @@ struct range_fetch {
  */
 int range_streamer_fetch(struct stream_job *job, const struct range_fetch *fetch,
     const struct keyspace_metadata *keyspace, struct error *err);
-/* Send what others become replicas of because this node goes or moves. */
+/* Send what others become replicas of because this node goes or moves. has_moved: as of range_fetch. */
 void range_streamer_give(struct stream_job *job, const struct topology *before,
-    const struct topology *after, const struct keyspace_metadata *keyspace);
+    const struct topology *after, const struct keyspace_metadata *keyspace,
+    range_moved_fn has_moved, void *context);
 
 /* Does the keyspace live on more nodes than this one? */
 bool keyspace_is_distributed(const struct keyspace_metadata *keyspace);

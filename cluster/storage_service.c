@@ -329,8 +329,8 @@ service_bootstrapped(struct storage_service *service, const struct error *err)
 static void
 service_fetch(struct storage_service *service)
 {
-	const struct service_movement movement = {
-	    STREAM_BOOTSTRAP, service_local(service), service->replaced != NULL};
+	const struct service_movement movement = {STREAM_BOOTSTRAP, service_local(service),
+	    service->replaced != NULL, service->is_resumed};
 
 	service->step = SERVICE_STEP_STREAM;
 	service_set_mode(service, STORAGE_JOINING, "Starting to bootstrap...");
@@ -350,6 +350,7 @@ service_resume(struct storage_service *service, struct service_wait *wait)
 	}
 	log_info("Resuming bootstrap...");
 	service->change_wait = wait;
+	service->is_resumed = true;
 	service_fetch(service);
 }
 
@@ -386,20 +387,28 @@ service_begin_fetch(struct storage_service *service)
 		service_done(service, &err);
 }
 
-/* BOOT: others send us copies of writes from now on; when all know it, what was there before is fetched. */
+/* Others send us copies of writes from now on. */
+static void
+service_tell_joining(struct storage_service *service)
+{
+	if (service->replaced != NULL) {
+		service_tell_replacing(service);
+		return;
+	}
+	service_set_local(service, MEMBER_JOINING);
+	service_tell_kind(service, NODE_STATUS_BOOT);
+}
+
+/* When all know that we join, what was there before is fetched. */
 static int
 service_begin_bootstrap(struct storage_service *service, struct error *err)
 {
 	if (service_check_members(service, false, err) != 0 ||
-	    service->ops->save_local(service->context, BOOTSTRAP_IN_PROGRESS, NULL, 0, err) != 0)
+	    service->ops->save_local(service->context, BOOTSTRAP_IN_PROGRESS, service->tokens,
+		service->token_count, err) != 0)
 		return -1;
 	service->step = SERVICE_STEP_RING_DELAY;
-	if (service->replaced != NULL) {
-		service_tell_replacing(service);
-	} else {
-		service_set_local(service, MEMBER_JOINING);
-		service_tell_kind(service, NODE_STATUS_BOOT);
-	}
+	service_tell_joining(service);
 	service_set_mode(service, STORAGE_JOINING, "waiting for pending range calculation");
 	service_after(service, service_ring_delay(service), service_begin_fetch);
 	return 0;
@@ -553,7 +562,7 @@ service_begin(struct storage_service *service, struct error *err)
 
 	if (service_check_shadow(service, err) != 0)
 		return -1;
-	if (service->options.saved_token_count > 0 && service_take_saved(service, err) != 0)
+	if (service_was_member(service) && service_take_saved(service, err) != 0)
 		return -1;
 	is_alone = service_is_alone(service);
 	service->knows_ring = service_remembers_others(service);
@@ -563,6 +572,9 @@ service_begin(struct storage_service *service, struct error *err)
 		log_info("Using saved tokens (%" PRIu32 ")", service->token_count);
 		if (service_become_normal(service, err) != 0)
 			return -1;
+	} else if (service->is_resumed) {
+		/* No write may go past it, or what it has fetched is worth nothing. */
+		service_tell_joining(service);
 	} else if (service->token_count > 0 && !service->shall_join) {
 		service_set_local(service, MEMBER_NORMAL);
 		service_tell_kind(service, NODE_STATUS_HIBERNATE);

@@ -75,6 +75,7 @@ struct service_movement {
 	enum stream_operation operation;
 	struct peer *peer; /* whose place changes */
 	bool is_replacing; /* BOOTSTRAP: from the other replicas of a dead node */
+	bool is_resumed; /* an earlier attempt broke off: what it moved is not moved again */
 };
 
 /* All on the gossip stage. Arguments are borrowed for the call. */
@@ -129,6 +130,7 @@ struct storage_service_options {
 	bool is_first_boot_only;
 	bool allow_unsafe_replace; /* cassandra.allow_unsafe_replace */
 	bool consistent_rangemovement; /* cassandra.consistent.rangemovement */
+	bool reset_bootstrap_progress; /* cassandra.reset_bootstrap_progress */
 	uint64_t ring_delay_ns;
 };
 
@@ -160,11 +162,12 @@ void storage_service_join(struct storage_service *service, struct service_wait *
 void storage_service_resume_bootstrap(struct storage_service *service, struct service_wait *wait);
 /*
  * Out of the ring for good: data is given away, then nobody knows this node any more. is_forced: whatever replication factors
- * say. On failure it stays what it was. ERROR_INVALID: it cannot leave now.
+ * say. Where the data could not be given, the node stays LEAVING, and this once more goes on where it was; a restart makes it
+ * NORMAL again. ERROR_INVALID: it cannot leave now.
  */
 void storage_service_decommission(
     struct storage_service *service, bool is_forced, struct service_wait *wait);
-/* Of a node with one token: to another one. */
+/* Of a node with one token: to another one. On failure it stays MOVING, as a decommission stays LEAVING. */
 void
 storage_service_move(struct storage_service *service, int64_t token, struct service_wait *wait);
 /*

@@ -49,37 +49,23 @@ service_local(struct storage_service *service)
 	return peers_local(service->peers);
 }
 
-/* One change at a time, of a node that stands in the ring. */
+/* One change at a time, of a node that stands in the ring. resumed: the mode in which it may go on with one that broke off. */
 static int
-service_check_quiet(struct storage_service *service, struct error *err)
+service_check_quiet(struct storage_service *service, enum storage_mode resumed, struct error *err)
 {
 	enum storage_mode mode = storage_service_mode(service);
 
 	if (!atomic_load(&service->has_joined))
 		return error_set(
 		    err, ERROR_INVALID, "local node is not a member of the token ring yet");
-	if (mode != STORAGE_NORMAL || service->change_wait != NULL)
+	if (service->change_wait != NULL && mode == STORAGE_LEAVING)
+		return error_set(
+		    err, ERROR_INVALID, "Node is still decommissioning. Check nodetool netstats.");
+	if ((mode != STORAGE_NORMAL && mode != resumed) || service->change_wait != NULL)
 		return error_set(err, ERROR_INVALID,
 		    "Node in %s state; wait for status to become normal or restart",
 		    storage_mode_name(mode));
 	return 0;
-}
-
-static bool
-service_has_pending(struct storage_service *service)
-{
-	const struct topology *topology = topology_acquire(service->holder);
-	bool has_pending = false;
-
-	/* What others do may bring ranges to this node. */
-	for (uint32_t i = 0; i < topology_member_count(topology); i++) {
-		const struct member *member = topology_member(topology, i);
-
-		has_pending |= !member->peer->is_local &&
-		    (member->state == MEMBER_LEAVING || member->state == MEMBER_MOVING);
-	}
-	topology_release(service->holder, topology);
-	return has_pending;
 }
 
 static void
@@ -92,9 +78,9 @@ service_change_done(struct storage_service *service, const struct error *err)
 		wait->on_done(wait, err);
 }
 
-/* It did not come off: this node is what it was. */
+/* It did not come off, and no data has moved: this node is what it was. */
 static void
-service_change_failed(struct storage_service *service, const char *what, const struct error *err)
+service_change_undone(struct storage_service *service, const char *what, const struct error *err)
 {
 	struct node_status status = {.kind = NODE_STATUS_NORMAL, .token = service->tokens[0]};
 	struct error failed = *err;
@@ -104,6 +90,19 @@ service_change_failed(struct storage_service *service, const char *what, const s
 	service_set_local(service, MEMBER_NORMAL);
 	service_tell_status(service, &status);
 	service_set_mode(service, STORAGE_NORMAL, "");
+	service_change_done(service, &failed);
+}
+
+/* Others have some of the data, and go on getting copies of writes: it can be gone on with. */
+static void
+service_change_failed(struct storage_service *service, const char *what, const struct error *err)
+{
+	struct error failed = *err;
+
+	error_prefix(&failed, "%s", what);
+	log_error("%s. The node stays %s: run nodetool %s again to go on, or restart the node to "
+		  "give it up",
+	    failed.text, storage_mode_name(storage_service_mode(service)), what);
 	service_change_done(service, &failed);
 }
 
@@ -148,9 +147,15 @@ service_leave_ring(struct storage_service *service, const struct error *failed)
 static void
 service_unbootstrap(struct storage_service *service)
 {
-	const struct service_movement movement = {
-	    STREAM_UNBOOTSTRAP, service_local(service), false};
+	const struct service_movement movement = {.operation = STREAM_UNBOOTSTRAP,
+	    .peer = service_local(service),
+	    .is_resumed = service->is_change_resumed};
+	struct error err;
 
+	if (!service->is_change_resumed && service_check_changes(service, true, &err) != 0) {
+		service_change_undone(service, "decommission", &err);
+		return;
+	}
 	service_set_mode(service, STORAGE_LEAVING, "streaming data to other nodes");
 	service_stream(service, &movement, service_leave_ring);
 }
@@ -162,11 +167,13 @@ service_check_leave(struct storage_service *service, bool is_forced, struct erro
 	uint32_t others = 0;
 	int rc = 0;
 
-	if (service_check_quiet(service, err) != 0)
+	if (service_check_quiet(service, STORAGE_LEAVING, err) != 0)
 		return -1;
-	if (service_has_pending(service))
-		return error_set(err, ERROR_INVALID,
-		    "data is currently moving to this node; unable to leave the ring");
+	/* It was looked at when it began. */
+	if (storage_service_mode(service) == STORAGE_LEAVING)
+		return 0;
+	if (service_check_changes(service, false, err) != 0)
+		return -1;
 	topology = topology_acquire(service->holder);
 	for (uint32_t i = 0; i < topology_member_count(topology); i++)
 		others += !topology_member(topology, i)->peer->is_local &&
@@ -190,9 +197,14 @@ service_decommission(struct storage_service *service, const struct service_reque
 		request->wait->on_done(request->wait, &err);
 		return;
 	}
-	log_info("DECOMMISSIONING");
 	status.token = service->tokens[0];
 	service->change_wait = request->wait;
+	service->is_change_resumed = storage_service_mode(service) == STORAGE_LEAVING;
+	log_info("%s", service->is_change_resumed ? "Resuming decommission" : "DECOMMISSIONING");
+	if (service->is_change_resumed) {
+		service_unbootstrap(service);
+		return;
+	}
 	service_set_local(service, MEMBER_LEAVING);
 	service_tell_status(service, &status);
 	service_set_mode(service, STORAGE_LEAVING, "waiting until the others know");
@@ -212,7 +224,7 @@ service_moved(struct storage_service *service, const struct error *failed)
 	}
 	service_keep_tokens(service, &service->next_token, 1);
 	if (service_become_normal(service, &err) != 0)
-		service_change_done(service, &err);
+		service_change_failed(service, "move", &err);
 	else
 		service_change_done(service, NULL);
 }
@@ -220,8 +232,15 @@ service_moved(struct storage_service *service, const struct error *failed)
 static void
 service_relocate(struct storage_service *service)
 {
-	const struct service_movement movement = {STREAM_RELOCATION, service_local(service), false};
+	const struct service_movement movement = {.operation = STREAM_RELOCATION,
+	    .peer = service_local(service),
+	    .is_resumed = service->is_change_resumed};
+	struct error err;
 
+	if (!service->is_change_resumed && service_check_changes(service, true, &err) != 0) {
+		service_change_undone(service, "move", &err);
+		return;
+	}
 	service_set_mode(service, STORAGE_MOVING, "fetching new ranges and streaming old ranges");
 	service_stream(service, &movement, service_moved);
 }
@@ -232,8 +251,16 @@ service_check_move(struct storage_service *service, int64_t token, struct error 
 	const struct topology *topology;
 	bool is_used;
 
-	if (service_check_quiet(service, err) != 0)
+	if (service_check_quiet(service, STORAGE_MOVING, err) != 0)
 		return -1;
+	if (storage_service_mode(service) == STORAGE_MOVING) {
+		if (token == service->next_token)
+			return 0;
+		return error_set(err, ERROR_INVALID,
+		    "This node is moving to token %" PRId64
+		    ": move there again to go on, or restart the node to give it up",
+		    service->next_token);
+	}
 	if (service->token_count != 1)
 		return error_set(err, ERROR_INVALID,
 		    "This node has more than one token and cannot be moved thusly.");
@@ -245,10 +272,7 @@ service_check_move(struct storage_service *service, int64_t token, struct error 
 	if (is_used)
 		return error_set(err, ERROR_INVALID,
 		    "target token %" PRId64 " is already owned by another node.", token);
-	if (service_has_pending(service))
-		return error_set(err, ERROR_INVALID,
-		    "data is currently moving to this node; unable to leave the ring");
-	return 0;
+	return service_check_changes(service, false, err);
 }
 
 static void
@@ -262,6 +286,12 @@ service_move(struct storage_service *service, const struct service_request *requ
 		return;
 	}
 	service->change_wait = request->wait;
+	service->is_change_resumed = storage_service_mode(service) == STORAGE_MOVING;
+	if (service->is_change_resumed) {
+		log_info("Resuming the move to %" PRId64, service->next_token);
+		service_relocate(service);
+		return;
+	}
 	service->next_token = request->token;
 	service_node(service, service_local(service))->next_token = request->token;
 	service_set_local(service, MEMBER_MOVING);
@@ -441,7 +471,7 @@ static void
 service_restore_stream(struct service_restore *restore)
 {
 	const struct service_movement movement = {
-	    STREAM_RESTORE_REPLICA_COUNT, restore->peer, false};
+	    .operation = STREAM_RESTORE_REPLICA_COUNT, .peer = restore->peer};
 	struct storage_service *service = restore->service;
 
 	restore->tries++;
@@ -598,6 +628,27 @@ service_find_host(struct storage_service *service, const struct uuid *host_id)
 	return NULL;
 }
 
+/* Of two removals at once neither would know what the other one takes away. */
+static int
+service_check_other_removal(
+    struct storage_service *service, const struct service_node *wanted, struct error *err)
+{
+	char address[ENDPOINT_TEXT_SIZE];
+
+	for (uint32_t i = 0; i < service->node_capacity; i++) {
+		const struct service_node *node = service->nodes[i];
+
+		if (node == NULL || node == wanted || !node->is_in_ring || node->peer->is_local ||
+		    gossip_status(service->gossip, node->peer).kind != NODE_STATUS_REMOVING)
+			continue;
+		return error_set(err, ERROR_INVALID,
+		    "Node %s is being removed already. Wait for it to complete, or use 'removenode "
+		    "force' if this has failed.",
+		    endpoint_format(&node->peer->endpoint, address));
+	}
+	return 0;
+}
+
 static int
 service_check_remove(struct storage_service *service, const struct uuid *host_id,
     struct service_node **out, struct error *err)
@@ -621,6 +672,8 @@ service_check_remove(struct storage_service *service, const struct uuid *host_id
 		return error_set(err, ERROR_INVALID,
 		    "This node is already processing a removal. Wait for it to complete, or use "
 		    "'removenode force' if this has failed.");
+	if (service_check_other_removal(service, node, err) != 0)
+		return -1;
 	if (node->state == MEMBER_LEAVING)
 		log_warn("Node %s is already leaving or being removed, continuing removal anyway",
 		    endpoint_format(&node->peer->endpoint, address));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <string.h>
 #include "base/alloc.h"
 #include "base/log.h"
 #include "cluster/storage_service_internal.h"
@@ -148,6 +149,44 @@ service_check_others(struct storage_service *service, struct error *err)
 	return service_others_end(&others, err);
 }
 
+static bool
+service_is_lower(struct storage_service *service, const struct service_node *node)
+{
+	return endpoint_compare(&node->peer->endpoint, &peers_local(service->peers)->endpoint) < 0;
+}
+
+/* One change of the ring at a time, of a node that leaves or moves; see service_check_members(). */
+int
+service_check_changes(struct storage_service *service, bool is_last, struct error *err)
+{
+	static const char *const doings[] = {[MEMBER_JOINING] = "joining",
+	    [MEMBER_REPLACING] = "joining in place of another node",
+	    [MEMBER_LEAVING] = "leaving",
+	    [MEMBER_MOVING] = "moving"};
+	char address[ENDPOINT_TEXT_SIZE];
+
+	if (!service->options.consistent_rangemovement)
+		return 0;
+	for (uint32_t i = 0; i < service->node_capacity; i++) {
+		const struct service_node *node = service->nodes[i];
+
+		if (node == NULL || !node->is_in_ring || node->peer->is_local ||
+		    node->state == MEMBER_NORMAL)
+			continue;
+		/* Who joins gives way itself: see service_check_members(). */
+		if (is_last &&
+		    (node->state == MEMBER_JOINING || node->state == MEMBER_REPLACING ||
+			!service_is_lower(service, node)))
+			continue;
+		return error_set(err, ERROR_INVALID,
+		    "Other bootstrapping/leaving/moving nodes detected, cannot change the ring "
+		    "while "
+		    "cassandra.consistent.rangemovement is true: %s is %s",
+		    endpoint_format(&node->peer->endpoint, address), doings[node->state]);
+	}
+	return 0;
+}
+
 /*
  * The same by what gossip says now, and nobody may have come back whom we replace. is_last: of two that began to join at the
  * same moment and have seen each other, the one with the lower address goes on.
@@ -170,10 +209,7 @@ service_check_members(struct storage_service *service, bool is_last, struct erro
 
 		if (node == NULL || !node->is_in_ring || node->peer->is_local)
 			continue;
-		if (node->state == MEMBER_JOINING &&
-		    (!is_last ||
-			endpoint_compare(
-			    &node->peer->endpoint, &peers_local(service->peers)->endpoint) < 0))
+		if (node->state == MEMBER_JOINING && (!is_last || service_is_lower(service, node)))
 			service_others_add(&others.bootstrapping, node->peer);
 		else if (node->state == MEMBER_LEAVING)
 			service_others_add(&others.leaving, node->peer);
@@ -265,6 +301,47 @@ service_take_over(struct storage_service *service, struct error *err)
 	return service_take_host_id(service, err);
 }
 
+/*
+ * This node was joining when it stopped. What it fetched counts as long as the others know it with these tokens: they have sent it
+ * copies of their writes, or waited for one answer more. Where they have forgotten it, writes went past it.
+ */
+static void
+service_check_resume(struct storage_service *service)
+{
+	const struct storage_service_options *options = &service->options;
+	struct peer *local = service_local(service);
+	struct node_status status = service_shadow_status(service, local);
+	struct slice id = gossip_shadow_value(service->gossip, local, STATE_HOST_ID);
+	struct slice text = gossip_shadow_value(service->gossip, local, STATE_TOKENS);
+	struct uuid host_id;
+	int64_t *tokens = NULL;
+	uint32_t count;
+	struct error err;
+	bool is_known;
+
+	if (service->bootstrapped != BOOTSTRAP_IN_PROGRESS || !service->shall_bootstrap)
+		return;
+	is_known = gossip_shadow_knows(service->gossip, local) &&
+	    (service->replaced == NULL ? status.kind == NODE_STATUS_BOOT
+				       : status.kind == NODE_STATUS_BOOT_REPLACE &&
+			endpoint_equal(&status.replaced, &service->replaced->endpoint)) &&
+	    !slice_is_null(id) && uuid_parse((const char *)id.data, id.size, &host_id) == 0 &&
+	    uuid_equal(&host_id, &options->host_id) && !slice_is_null(text) &&
+	    tokens_decode(text, &tokens, &count, &err) == 0 &&
+	    (service->replaced != NULL || count == options->num_tokens) &&
+	    count == options->saved_token_count &&
+	    memcmp(tokens, options->saved_tokens, count * sizeof(*tokens)) == 0;
+	free(tokens);
+	service->is_resumed = is_known && !options->reset_bootstrap_progress;
+	if (!service->is_resumed) {
+		log_info("An earlier bootstrap did not end, and the ring has forgotten it: all is "
+			 "fetched anew");
+		return;
+	}
+	log_info("Detected previous bootstrap failure; retrying");
+	service_keep_tokens(service, options->saved_tokens, options->saved_token_count);
+}
+
 int
 service_check_shadow(struct storage_service *service, struct error *err)
 {
@@ -281,6 +358,7 @@ service_check_shadow(struct storage_service *service, struct error *err)
 		return -1;
 	if (!gossip_shadow_has_answer(service->gossip))
 		return 0;
+	service_check_resume(service);
 	if ((service->replaced == NULL || !service->replaced->is_local) &&
 	    service_check_address(service, err) != 0)
 		return -1;

@@ -68,6 +68,7 @@ struct storage_service {
 	struct service_wait stream_wait;
 	bool knows_ring; /* system.peers had others */
 	bool shall_bootstrap;
+	bool is_resumed; /* what an earlier attempt to bootstrap has brought still counts */
 	bool shall_join; /* join_ring, or nodetool join */
 	struct task join_task;
 	struct service_wait *_Atomic join_wait; /* handed over by storage_service_join() */
@@ -83,6 +84,7 @@ struct storage_service {
 
 	/* storage_service_changes.c's: what an operator asked for. */
 	struct service_wait *change_wait; /* NULL: nothing is under way */
+	bool is_change_resumed; /* it broke off before */
 	int64_t next_token; /* of a move */
 	struct service_removal *removal; /* owned; NULL: none */
 	struct service_restore *restores; /* owned; those who are removed, by others too */
@@ -116,10 +118,12 @@ void service_resume(struct storage_service *service, struct service_wait *wait);
 
 /* ---- storage_service_check.c; gossip stage ---- */
 
-/* By what the shadow round brought. Sets shall_bootstrap, replaced and tokens. ERROR_CONFIG. */
+/* By what the shadow round brought. Sets shall_bootstrap, is_resumed, replaced and tokens. ERROR_CONFIG. */
 int service_check_shadow(struct storage_service *service, struct error *err);
 /* By what gossip says. is_last: this node has told that it joins. */
 int service_check_members(struct storage_service *service, bool is_last, struct error *err);
+/* The same of a node that leaves or moves. ERROR_INVALID. */
+int service_check_changes(struct storage_service *service, bool is_last, struct error *err);
 
 /* ---- storage_service_changes.c; gossip stage ---- */
 

@@ -261,7 +261,9 @@ service_read(struct storage_service *service, struct service_node *node)
 	case NODE_STATUS_HIBERNATE: /* a member that does not serve stays one */
 		break;
 	case NODE_STATUS_NONE:
-		if (!node->is_saved)
+		/* One that was joining has started again, and says in a moment where it stands. Until then it misses no write. */
+		if (!node->is_saved && node->state != MEMBER_JOINING &&
+		    node->state != MEMBER_REPLACING)
 			node->is_in_ring = false;
 		break;
 	}

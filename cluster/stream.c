@@ -213,7 +213,9 @@ stream_job_ended(struct stream_session *session, const struct error *err)
 
 	session->job = NULL;
 	if (err == NULL && wait->on_session != NULL)
-		wait->on_session(wait, session->peer);
+		wait->on_session(wait,
+		    &(struct stream_result){session->peer, session->requests, session->transfers,
+			session->request_count, session->transfer_count});
 	lock_take(&job->lock);
 	if (err != NULL && !job->has_failed) {
 		job->has_failed = true;

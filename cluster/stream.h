@@ -68,12 +68,29 @@ void streams_peer_is_down(struct streams *streams, struct peer *peer);
 
 struct stream_job;
 
+/* Ranges of a keyspace's tables that one session moves one way. */
+struct stream_wish {
+	char *keyspace; /* owned, and all that follow */
+	char **tables;
+	uint32_t table_count; /* 0: all */
+	struct ring_range *ranges;
+	uint32_t range_count;
+};
+
+/* What a session that ended well has brought and given. Borrowed for the call. */
+struct stream_result {
+	struct peer *peer;
+	const struct stream_wish *fetched, *given;
+	uint32_t fetched_count, given_count;
+};
+
 /* Who waits for a job; memory lives until on_done, which runs once, on the stream stage. */
 struct stream_wait {
 	/* err: of the first session that failed; NULL: all is there. Valid for the call. */
 	void (*on_done)(struct stream_wait *wait, const struct error *err);
-	/* May be NULL: a session ended well; its requests are fulfilled. Before on_done, one at a time. */
-	void (*on_session)(struct stream_wait *wait, struct peer *peer);
+	/* May be NULL: a session ended well, and what it brought is part of the tables. On the stream stage, before on_done;
+	 * sessions may end at once. */
+	void (*on_session)(struct stream_wait *wait, const struct stream_result *result);
 };
 
 /* pending_repair: copied; NULL: none. */

@@ -31,15 +31,6 @@ enum stream_state {
 	STREAM_FAILED,
 };
 
-/* What a job wants of a peer: in the form of the message. */
-struct stream_wish {
-	char *keyspace; /* owned, and all that follow */
-	char **tables;
-	uint32_t table_count;
-	struct ring_range *ranges;
-	uint32_t range_count;
-};
-
 /* A table's files that go out. */
 struct stream_outgoing {
 	struct table_store *table; /* borrowed */

@@ -175,7 +175,10 @@ admin_post_removal_status(struct admin_call *call, struct error *err)
 int
 admin_post_resume_bootstrap(struct admin_call *call, struct error *err)
 {
-	return cluster_resume_bootstrap(call->node->cluster, err);
+	const char *force = admin_argument(call, "force");
+
+	return cluster_resume_bootstrap(
+	    call->node->cluster, force != NULL && strcmp(force, "true") == 0, err);
 }
 
 int

@@ -466,6 +466,7 @@ cluster_make_service(struct cluster *cluster, struct error *err)
 	    .join_ring = config->cassandra__join_ring,
 	    .override_decommission = config->cassandra__override_decommission,
 	    .consistent_rangemovement = config->cassandra__consistent__rangemovement,
+	    .reset_bootstrap_progress = config->cassandra__reset_bootstrap_progress,
 	    .messaging = cluster->messaging,
 	    .ring_delay_ns = (uint64_t)config->cassandra__ring_delay_ms * CLUSTER_MS,
 	};

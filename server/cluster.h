@@ -87,7 +87,7 @@ int cluster_move(struct cluster *cluster, int64_t token, struct error *err);
 int cluster_remove_node(struct cluster *cluster, const char *host_id, struct error *err);
 int cluster_force_removal(struct cluster *cluster, struct error *err);
 int cluster_removal_status(struct cluster *cluster, struct buffer *out, struct error *err);
-int cluster_resume_bootstrap(struct cluster *cluster, struct error *err);
+int cluster_resume_bootstrap(struct cluster *cluster, bool is_forced, struct error *err);
 /*
  * Fetch this node's ranges from others, of one data center, keyspace, some "(left,right]" ranges of it, some nodes; NULL: of any.
  */

@@ -10,6 +10,7 @@
 #include "server/network.h"
 #include "server/node.h"
 #include "server/operations.h"
+#include "server/system_ranges.h"
 #include "storage/stream_writer.h"
 
 static int
@@ -95,12 +96,16 @@ cluster_removal_status(struct cluster *cluster, struct buffer *out, struct error
 }
 
 int
-cluster_resume_bootstrap(struct cluster *cluster, struct error *err)
+cluster_resume_bootstrap(struct cluster *cluster, bool is_forced, struct error *err)
 {
 	struct cluster_waiter waiter;
 
 	if (cluster_check_started(cluster, err) != 0)
 		return -1;
+	if (cluster->node->config->cassandra__reset_bootstrap_progress && !is_forced)
+		return error_set(err, ERROR_INVALID,
+		    "'nodetool bootstrap resume' is disabled by "
+		    "cassandra.reset_bootstrap_progress; --force resumes all the same.");
 	cluster_waiter_init(&waiter);
 	storage_service_resume_bootstrap(cluster->service, &waiter.service);
 	return cluster_wait(&waiter, err);
@@ -215,9 +220,29 @@ cluster_rebuild_plan(struct cluster *cluster, const struct range_fetch *fetch, c
 }
 
 struct cluster_rebuild {
+	struct cluster *cluster;
 	struct stream_wait stream;
 	struct cluster_waiter waiter;
 };
+
+static bool
+cluster_was_rebuilt(void *context, const struct keyspace_metadata *keyspace, const struct peer *to,
+    struct ring_range range)
+{
+	(void)to;
+	return system_ranges_has(context, keyspace->name, NULL, range);
+}
+
+static void
+cluster_rebuilt_from(struct stream_wait *wait, const struct stream_result *result)
+{
+	struct cluster_rebuild *rebuild =
+	    (struct cluster_rebuild *)((char *)wait - offsetof(struct cluster_rebuild, stream));
+	struct error err;
+
+	if (system_ranges_save(rebuild->cluster->node->executor, STREAM_REBUILD, result, &err) != 0)
+		log_warn("ranges that were rebuilt could not be noted: %s", err.text);
+}
 
 static void
 cluster_rebuilt(struct stream_wait *wait, const struct error *err)
@@ -233,15 +258,28 @@ cluster_run_rebuild(
     struct cluster *cluster, struct range_fetch *fetch, const char *keyspace, struct error *err)
 {
 	struct stream_job *job = stream_job_new(cluster->streams, STREAM_REBUILD, NULL);
-	struct cluster_rebuild rebuild = {.stream.on_done = cluster_rebuilt};
+	struct cluster_rebuild rebuild = {.cluster = cluster,
+	    .stream = {.on_done = cluster_rebuilt, .on_session = cluster_rebuilt_from}};
+	struct executor *executor = cluster->node->executor;
+	struct system_ranges *came = NULL;
+	int rc;
 
-	if (cluster_rebuild_plan(cluster, fetch, keyspace, job, err) != 0) {
+	/* What a rebuild that broke off has brought is not fetched again. */
+	rc = system_ranges_load(executor, STREAM_REBUILD, &came, err);
+	fetch->has_moved = cluster_was_rebuilt;
+	fetch->context = came;
+	if (rc == 0)
+		rc = cluster_rebuild_plan(cluster, fetch, keyspace, job, err);
+	system_ranges_free(came);
+	if (rc != 0) {
 		stream_job_free(job);
 		return -1;
 	}
 	cluster_waiter_init(&rebuild.waiter);
 	stream_job_start(job, &rebuild.stream);
-	return cluster_wait(&rebuild.waiter, err);
+	if (cluster_wait(&rebuild.waiter, err) != 0)
+		return -1;
+	return system_ranges_forget_fetched(executor, keyspace, err);
 }
 
 int
@@ -309,6 +347,10 @@ cluster_cleanup_with(struct cluster *cluster, const struct topology *topology,
 	for (uint32_t i = 0; i < count; i++)
 		ranges[i] = (struct stream_range){owned[i].left, owned[i].right};
 	rc = store_cleanup(cluster->node->store, table, ranges, count, err);
+	/* What a rebuild that broke off has brought may be gone now. */
+	if (rc == 0)
+		rc = system_ranges_forget_fetched(
+		    cluster->node->executor, table_store_keyspace(table), err);
 	free(ranges);
 	free(owned);
 	return rc;

@@ -9,6 +9,7 @@
 #include "server/cluster_internal.h"
 #include "server/node.h"
 #include "server/operations.h"
+#include "server/system_ranges.h"
 #include "storage/stream_writer.h"
 
 #define CLUSTER_MS UINT64_C(1000000)
@@ -47,6 +48,45 @@ struct cluster_movement {
 	struct error err;
 };
 
+/* What it moved needs no note any more; where nothing is resumed, what an earlier one left does not either. */
+static int
+cluster_forget_moved(struct cluster *cluster, enum stream_operation operation, struct error *err)
+{
+	struct executor *executor = cluster->node->executor;
+
+	if (operation != STREAM_UNBOOTSTRAP &&
+	    system_ranges_forget_fetched(executor, NULL, err) != 0)
+		return -1;
+	return system_ranges_forget_given(executor, operation, err);
+}
+
+/* A removed node's ranges are fetched at once or, all of them, again: nothing is noted. */
+static bool
+cluster_is_resumable(enum stream_operation operation)
+{
+	return operation != STREAM_RESTORE_REPLICA_COUNT;
+}
+
+static void
+cluster_movement_session(struct stream_wait *wait, const struct stream_result *result)
+{
+	struct cluster_movement *movement =
+	    (struct cluster_movement *)((char *)wait - offsetof(struct cluster_movement, stream));
+	struct error err;
+
+	/* Without the note it is moved twice, which does no harm. */
+	if (system_ranges_save(
+		movement->cluster->node->executor, movement->operation, result, &err) != 0)
+		log_warn("ranges that were moved could not be noted: %s", err.text);
+}
+
+static bool
+cluster_has_moved(void *context, const struct keyspace_metadata *keyspace, const struct peer *to,
+    struct ring_range range)
+{
+	return system_ranges_has(context, keyspace->name, to == NULL ? NULL : &to->endpoint, range);
+}
+
 /* Back on the gossip stage. */
 static void
 cluster_movement_over(struct task *task, struct worker *worker)
@@ -84,9 +124,14 @@ cluster_movement_done(struct stream_wait *wait, const struct error *err)
 	struct cluster_movement *movement =
 	    (struct cluster_movement *)((char *)wait - offsetof(struct cluster_movement, stream));
 
+	struct error failed;
+
 	movement->has_failed = err != NULL;
 	if (err != NULL)
 		movement->err = *err;
+	else if (cluster_is_resumable(movement->operation) &&
+	    cluster_forget_moved(movement->cluster, movement->operation, &failed) != 0)
+		log_warn("notes of ranges that were moved remain: %s", failed.text);
 	if (err == NULL && movement->operation == STREAM_UNBOOTSTRAP &&
 	    movement->cluster->node->config->transfer_hints_on_decommission) {
 		movement->hints.on_done = cluster_movement_hinted;
@@ -98,8 +143,8 @@ cluster_movement_done(struct stream_wait *wait, const struct error *err)
 
 static int
 cluster_movement_plan(struct cluster *cluster, const struct service_movement *movement,
-    const struct topology *before, const struct topology *after, struct stream_job *job,
-    struct error *err)
+    const struct topology *before, const struct topology *after, struct system_ranges *moved,
+    struct stream_job *job, struct error *err)
 {
 	struct schema *schema = operations_schema(cluster->node->executor);
 	struct range_fetch fetch = {.before = before,
@@ -109,7 +154,9 @@ cluster_movement_plan(struct cluster *cluster, const struct service_movement *mo
 	    .is_strict = movement->operation != STREAM_RESTORE_REPLICA_COUNT &&
 		!movement->is_replacing &&
 		cluster->node->config->cassandra__consistent__rangemovement,
-	    .is_from_nothing = movement->is_replacing};
+	    .is_from_nothing = movement->is_replacing,
+	    .has_moved = moved == NULL ? NULL : cluster_has_moved,
+	    .context = moved};
 	int rc = 0;
 
 	for (uint32_t i = 0; i < schema->keyspace_count && rc == 0; i++) {
@@ -122,10 +169,24 @@ cluster_movement_plan(struct cluster *cluster, const struct service_movement *mo
 		if (rc == 0 &&
 		    (movement->operation == STREAM_UNBOOTSTRAP ||
 			movement->operation == STREAM_RELOCATION))
-			range_streamer_give(job, before, after, keyspace);
+			range_streamer_give(job, before, after, keyspace, fetch.has_moved, moved);
 	}
 	schema_unref(schema);
 	return rc;
+}
+
+/* Notes of an earlier attempt: *out NULL where this is none. */
+static int
+cluster_movement_notes(struct cluster *cluster, const struct service_movement *wanted,
+    struct system_ranges **out, struct error *err)
+{
+	*out = NULL;
+	if (!cluster_is_resumable(wanted->operation))
+		return 0;
+	if (!wanted->is_resumed)
+		return cluster_forget_moved(cluster, wanted->operation, err);
+	log_info("Ranges that were moved before are left out");
+	return system_ranges_load(cluster->node->executor, wanted->operation, out, err);
 }
 
 void
@@ -136,19 +197,24 @@ cluster_stream(void *context, const struct service_movement *wanted, struct serv
 	const struct topology *before = topology_acquire(cluster->topology), *after;
 	struct topology_holder *holder = ring_after(before, cluster->peers, wanted->peer);
 	struct stream_job *job = stream_job_new(cluster->streams, wanted->operation, NULL);
+	struct system_ranges *moved = NULL;
 	struct error err;
 
 	movement->cluster = cluster;
 	movement->wait = wait;
 	movement->operation = wanted->operation;
 	movement->stream.on_done = cluster_movement_done;
+	if (cluster_is_resumable(wanted->operation))
+		movement->stream.on_session = cluster_movement_session;
 	after = topology_acquire(holder);
-	if (cluster_movement_plan(cluster, wanted, before, after, job, &err) != 0) {
+	if (cluster_movement_notes(cluster, wanted, &moved, &err) != 0 ||
+	    cluster_movement_plan(cluster, wanted, before, after, moved, job, &err) != 0) {
 		stream_job_free(job);
 		cluster_movement_done(&movement->stream, &err);
 	} else {
 		stream_job_start(job, &movement->stream);
 	}
+	system_ranges_free(moved);
 	topology_release(holder, after);
 	topology_holder_free(holder);
 	topology_release(cluster->topology, before);

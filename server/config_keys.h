@@ -76,6 +76,7 @@
 	X(BOOL, cassandra__override_decommission, "false", NULL) \
 	X(STRING, cassandra__replace_address, NULL, NULL) \
 	X(STRING, cassandra__replace_address_first_boot, NULL, NULL) \
+	X(BOOL, cassandra__reset_bootstrap_progress, "false", NULL) \
 	X(LONG, cassandra__ring_delay_ms, "30000", NULL) \
 	X(BOOL, cdc_block_writes, "true", NULL) \
 	X(BOOL, cdc_enabled, "false", NULL) \

@@ -20,10 +20,10 @@ struct executor;
  * data are another cluster's, or of another data center or rack.
  */
 int system_local_start(struct executor *executor, struct error *err);
-/* Durable on return. count 0: the tokens stay as they are. */
 /* Another host id from now on: of the node that this one replaces under its address. Before clients are served. */
 int
 system_local_save_host_id(struct executor *executor, const struct uuid *host_id, struct error *err);
+/* Durable on return. count 0: the tokens stay as they are. */
 int system_local_save_tokens(struct executor *executor, enum bootstrap_state state,
     const int64_t *tokens, uint32_t count, struct error *err);
 int system_local_set_schema_version(

@@ -16,7 +16,8 @@ topology_bootstrap(struct nodetool *tool)
 	if (tool->word_count == 0 || strcmp(tool->words[0], "resume") != 0)
 		nodetool_refuse("Unknown or missing subcommand: bootstrap resume");
 	printf("Resuming bootstrap\n");
-	(void)nodetool_post(tool, "resumebootstrap");
+	(void)nodetool_post(tool, "resumebootstrap?force=%s",
+	    nodetool_option(tool, "-f") != NULL ? "true" : "false");
 	printf("Resume bootstrap is complete\n");
 	return 0;
 }
@@ -228,6 +229,9 @@ topology_print_streams(struct nodetool *tool, const json_t *streams)
 static const struct nodetool_option topology_force_options[] = {
     {"-f", "--force", NULL, "Leave although a keyspace keeps too few nodes for its replicas"},
     {NULL, NULL, NULL, NULL}};
+static const struct nodetool_option topology_resume_options[] = {
+    {"-f", "--force", NULL, "Resume although cassandra.reset_bootstrap_progress is set"},
+    {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option topology_jobs_options[] = {
     {"-j", "--jobs", "jobs", "Tables at once (as many as there are concurrent compactors)"},
     {NULL, NULL, NULL, NULL}};
@@ -245,8 +249,8 @@ static const struct nodetool_option topology_set_options[] = {
     {"-m", "--mib", NULL, "In MiB/s"}, {NULL, NULL, NULL, NULL}};
 
 const struct nodetool_command nodetool_topology_commands[] = {
-    {"bootstrap", "Go on with a bootstrap that failed", "resume", 0, 1, NULL, topology_bootstrap,
-	NULL},
+    {"bootstrap", "Go on with a bootstrap that failed", "resume", 0, 1, topology_resume_options,
+	topology_bootstrap, NULL},
     {"cleanup", "Delete data that other nodes own now", "[--] [<keyspace> <tables>...]", 0,
 	NODETOOL_WORDS_MAX, topology_jobs_options, topology_cleanup, NULL},
     {"decommission", "Leave the ring for good, and give the data away", "", 0, 0,

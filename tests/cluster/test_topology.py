@@ -45,6 +45,11 @@ def host_id(node, of):
                      re.M).group(1)
 
 
+def completed(node, peer):
+    """Sessions with the peer that ended well, as the node's log tells."""
+    return len(re.findall(rf"Session with {re.escape(peer.address)}:\d+ is complete", node.log()))
+
+
 class Writer(threading.Thread):
     """Writes rows at QUORUM as long as it is let, each once; notes what was acknowledged."""
 
@@ -237,8 +242,7 @@ def test_a_bootstrap_that_failed_is_resumed(new_ring):
     ring = new_ring(3, **DELAY).start().wait_up()
     session = ring.connect(only=ring.nodes[:2])
     fill(session, "one", 1, rows=2000, pad=2000)
-    for node in ring.nodes:
-        node.nodetool("setstreamthroughput", "0.5")
+    ring[2].nodetool("setstreamthroughput", "0.5")
     fourth = ring.add(auto_bootstrap=True, cassandra__ring_delay_ms=2000)
     fourth.launch()
     wait_until(lambda: "waiting for pending range" in fourth.log(), "the bootstrap")
@@ -247,6 +251,8 @@ def test_a_bootstrap_that_failed_is_resumed(new_ring):
     assert status != 0 and "Other bootstrapping/leaving/moving nodes detected, cannot bootstrap " \
         f"while cassandra.consistent.rangemovement is true. Nodes detected, bootstrapping: {fourth.address}:" in text
     ring.nodes.pop()
+    for node in ring.nodes[:2]:
+        wait_until(lambda node=node: completed(fourth, node) == 1, "the first sessions")
     ring[2].kill()
     wait_until(lambda: "Use nodetool bootstrap resume" in fourth.log(), "the failure")
     assert "UJ" in ring[0].nodetool("status")
@@ -254,12 +260,106 @@ def test_a_bootstrap_that_failed_is_resumed(new_ring):
     assert "is down" in fourth.nodetool("bootstrap", "resume", status=2)
     ring[2].start()
     wait_until(lambda: fourth.sees(UN=ring.nodes[:3], UJ=[fourth]), "all are up")
-    for node in ring.nodes[:3]:
-        node.nodetool("setstreamthroughput", "0")
     fourth.nodetool("bootstrap", "resume")
     fourth.wait_ready()
     ring.wait_up()
+    # What had come from the first two did not come again.
+    assert [completed(fourth, node) for node in ring.nodes[:3]] == [1, 1, 1]
+    new = ring.connect(fourth, only=[fourth])
+    assert list(new.execute("SELECT * FROM system.available_ranges_v2")) == []
+    assert missing(new, "one", rows=2000) == []
+
+
+@pytest.mark.long
+def test_a_join_that_was_killed_goes_on_while_the_ring_knows_it(new_ring):
+    ring = new_ring(3, cassandra__ring_delay_ms=10000).start().wait_up()
+    session = ring.connect(only=ring.nodes[:3])
+    fill(session, "one", 1, rows=2000, pad=2000)
+    ring[2].nodetool("setstreamthroughput", "0.1")
+    fourth = ring.add(auto_bootstrap=True)
+    fourth.launch()
+    for node in ring.nodes[:2]:
+        wait_until(lambda node=node: completed(fourth, node) == 1, "the first sessions")
+    # Writes that the joining node has to have wait for it: none is acknowledged while it is away.
+    writer = Writer(session, "one")
+    writer.start()
+    fourth.kill()
+    wait_until(lambda: writer.failed or len(writer.written) > 500, "writes")
+    ring[2].nodetool("setstreamthroughput", "0")
+    fourth.start()
+    ring.wait_up()
+    writer.end()
+    rows = {row.k for row in session.execute("SELECT k FROM one.t")}
+    assert [k for k in writer.written if k not in rows] == []
+    assert "Detected previous bootstrap failure" in fourth.log()
+    assert [completed(fourth, node) for node in ring.nodes[:3]] == [1, 1, 1]
     assert missing(ring.connect(fourth, only=[fourth]), "one", rows=2000) == []
+
+
+@pytest.mark.long
+def test_a_decommission_that_failed_is_gone_on_with(new_ring):
+    ring = new_ring(4, **DELAY).start().wait_up()
+    session = ring.connect(only=ring.nodes[:2])
+    fill(session, "one", 1, rows=2000, pad=2000)
+    leaver = ring[3]
+    ring[2].kill()
+    for node in ring.nodes[:2] + [leaver]:
+        node.wait_sees(UN=ring.nodes[:2] + [leaver], DN=[ring[2]])
+    leaver.nodetool("setstreamthroughput", "0.05")  # what is written over and over is small on the disk
+    nodetool = threading.Thread(target=leaver.nodetool, args=("decommission",), kwargs={"status": 2})
+    nodetool.start()
+    wait_until(lambda: re.search(r"^Unbootstrap [0-9a-f-]{36}\n(.*\n)*        Sending [1-9]\d* files, \d+ bytes total. "
+                                 r"Already sent", leaver.nodetool("netstats"), re.M), "a stream")
+    assert leaver.nodetool("netstats").startswith("Mode: LEAVING\n")
+    assert "Node is still decommissioning" in leaver.nodetool("decommission", status=1)
+    assert f"{leaver.address}:7000 is leaving" in ring[0].nodetool("decommission", status=1)
+    status, text = ring.add(auto_bootstrap=True).refuses_to_start()
+    assert status != 0 and f"leaving: {leaver.address}:7000" in text
+    ring.nodes.pop()
+    leaver.nodetool("setstreamthroughput", "0")
+    nodetool.join()
+    assert leaver.nodetool("netstats").startswith("Mode: LEAVING\nNot sending any streams.\n")
+    assert [completed(leaver, node) for node in ring.nodes[:3]] == [1, 1, 0]
+    assert ring[0].sees(UN=ring.nodes[:2], UL=[leaver], DN=[ring[2]])
+    ring[2].start()
+    wait_until(lambda: leaver.sees(UN=ring.nodes[:3], UL=[leaver]), "all are up")
+    leaver.nodetool("decommission")
+    for node in ring.nodes[:3]:
+        node.wait_sees(UN=ring.nodes[:3])
+    assert [completed(leaver, node) for node in ring.nodes[:3]] == [1, 1, 1]
+    assert missing(session, "one", rows=2000) == []
+
+
+@pytest.mark.long
+def test_a_rebuild_that_broke_off_goes_on(new_ring):
+    ring = new_ring(3, endpoint_snitch="GossipingPropertyFileSnitch", dc="datacenter1", rack="r1",
+                    **DELAY).start().wait_up()
+    session = ring.connect(only=ring.nodes)
+    fill(session, "ks", 1, rows=1500, pad=2000)
+    far = ring.add(dc="far", auto_bootstrap=False).start()
+    ring.wait_up()
+    session.execute("ALTER KEYSPACE ks WITH replication = "
+                    "{'class': 'NetworkTopologyStrategy', 'datacenter1': 1, 'far': 1}")
+    ring[2].nodetool("setinterdcstreamthroughput", "0.2")
+    nodetool = threading.Thread(target=far.nodetool, args=("rebuild", "datacenter1"), kwargs={"status": 2})
+    nodetool.start()
+    for node in ring.nodes[:2]:
+        wait_until(lambda node=node: completed(far, node) == 1, "the first sessions")
+    assert "Node is still rebuilding" in far.nodetool("rebuild", "datacenter1", status=1)
+    ring[2].kill()
+    nodetool.join()
+    ring[2].start()
+    ring.wait_up()
+    far.restart()
+    ring.wait_up()
+    far.nodetool("rebuild", "datacenter1")
+    assert [completed(far, node) for node in ring.nodes[:3]] == [1, 1, 1]
+    there = ring.connect(far, only=[far])
+    from cassandra import ConsistencyLevel
+    assert missing(there, "ks", rows=1500, level=ConsistencyLevel.LOCAL_ONE) == []
+    # It has ended: the next one is a whole one.
+    far.nodetool("rebuild", "datacenter1")
+    assert [completed(far, node) for node in ring.nodes[:3]] == [2, 2, 2]
 
 
 @pytest.mark.long

@@ -233,11 +233,94 @@ START_TEST(test_who_leaves_gives_to_those_who_follow)
 		struct probe probe;
 
 		change_init(&change, seed, MEMBER_LEAVING);
-		range_streamer_give(change.job, change.before, change.after, change.keyspace);
+		range_streamer_give(
+		    change.job, change.before, change.after, change.keyspace, NULL, NULL);
 		for (uint32_t i = 0; i < PROBES; i++) {
 			change_probe(&change, &probe);
 			check_given(&change, &probe);
 		}
+		change_fini(&change);
+	}
+}
+END_TEST
+
+/* What went to the peer of the least index before, where it ends below zero. */
+static bool
+half_moved(void *context, const struct keyspace_metadata *keyspace, const struct peer *to,
+    struct ring_range range)
+{
+	const struct change *change = context;
+
+	ck_assert_ptr_eq(keyspace, change->keyspace);
+	return range.right < 0 && (to == NULL || to == change->ring.members[1].peer);
+}
+
+START_TEST(test_what_has_moved_does_not_move_again)
+{
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		static struct change change;
+		struct probe probe;
+
+		change_init(&change, seed, MEMBER_LEAVING);
+		range_streamer_give(
+		    change.job, change.before, change.after, change.keyspace, half_moved, &change);
+		for (uint32_t i = 0; i < change.job->session_count; i++)
+			for (uint32_t w = 0; w < change.job->sessions[i]->transfer_count; w++)
+				for (uint32_t r = 0;
+				     r < change.job->sessions[i]->transfers[w].range_count; r++)
+					ck_assert(change.job->sessions[i]->peer !=
+						change.ring.members[1].peer ||
+					    change.job->sessions[i]->transfers[w].ranges[r].right >=
+						0);
+		/* What is far from a range's end has not been left out with it. */
+		for (uint32_t i = 0; i < PROBES; i++) {
+			change_probe(&change, &probe);
+			for (uint32_t m = 2; m < change.ring.count; m++)
+				ck_assert_int_eq(
+				    job_gives(change.job, change.ring.members[m].peer, probe.token),
+				    has_member(probe.now, probe.now_count, 0) &&
+					has_member(probe.then, probe.then_count, m) &&
+					!has_member(probe.now, probe.now_count, m));
+		}
+		change_fini(&change);
+	}
+}
+END_TEST
+
+START_TEST(test_a_joining_node_that_goes_on_fetches_the_rest)
+{
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		static struct change change;
+		struct range_fetch fetch;
+		uint32_t wanted = 0, left = 0;
+		struct error err;
+
+		change_init(&change, seed, MEMBER_JOINING);
+		fetch = (struct range_fetch){.before = change.before,
+		    .after = change.after,
+		    .peers = change.ring.peers,
+		    .has_moved = half_moved,
+		    .context = &change};
+		ck_assert_int_eq(
+		    range_streamer_fetch(change.job, &fetch, change.keyspace, &err), 0);
+		for (uint32_t i = 0; i < change.job->session_count; i++)
+			for (uint32_t w = 0; w < change.job->sessions[i]->request_count; w++)
+				for (uint32_t r = 0;
+				     r < change.job->sessions[i]->requests[w].range_count; r++)
+					ck_assert_int_ge(
+					    change.job->sessions[i]->requests[w].ranges[r].right,
+					    0);
+		for (uint32_t i = 0; i < PROBES; i++) {
+			struct probe probe;
+			uint32_t count;
+
+			change_probe(&change, &probe);
+			wanted += has_member(probe.then, probe.then_count, 0) &&
+			    !has_member(probe.now, probe.now_count, 0);
+			(void)job_peer(change.job, probe.token, false, &count);
+			left += count;
+		}
+		ck_assert_uint_le(left, wanted);
 		change_fini(&change);
 	}
 }
@@ -252,7 +335,8 @@ START_TEST(test_who_moves_does_both)
 
 		change_init(&change, seed, MEMBER_MOVING);
 		ck_assert_int_eq(change_fetch(&change, true, &err), 0);
-		range_streamer_give(change.job, change.before, change.after, change.keyspace);
+		range_streamer_give(
+		    change.job, change.before, change.after, change.keyspace, NULL, NULL);
 		for (uint32_t i = 0; i < PROBES; i++) {
 			change_probe(&change, &probe);
 			check_fetched(&change, &probe, true);
@@ -306,6 +390,8 @@ main(void)
 	tcase_add_checked_fixture(tests, test_setup, test_teardown);
 	tcase_add_test(tests, test_a_new_node_fetches_what_becomes_its_own);
 	tcase_add_test(tests, test_who_leaves_gives_to_those_who_follow);
+	tcase_add_test(tests, test_what_has_moved_does_not_move_again);
+	tcase_add_test(tests, test_a_joining_node_that_goes_on_fetches_the_rest);
 	tcase_add_test(tests, test_who_moves_does_both);
 	tcase_add_test(tests, test_data_that_nobody_alive_has_cannot_be_fetched);
 	suite_add_tcase(suite, tests);

@@ -520,7 +520,7 @@ ring_up(uint32_t count)
 
 START_TEST(test_a_node_leaves_when_its_data_is_given_away)
 {
-	struct asked asked = asked_new;
+	struct asked asked = asked_new, other;
 	struct error failure;
 
 	ring_new(3, 31);
@@ -544,12 +544,21 @@ START_TEST(test_a_node_leaves_when_its_data_is_given_away)
 	ring_end_stream(0, &failure);
 	world_run(ring.world, WORLD_S);
 	ck_assert(asked.is_done && asked.has_failed);
-	ck_assert_int_eq(storage_service_mode(ring.nodes[2].service), STORAGE_NORMAL);
-	ck_assert_int_eq(ring_sees(0, 2), MEMBER_NORMAL);
+	ck_assert(!ring.movements[0].is_resumed);
+	/* Who got some of it goes on getting copies of writes. */
+	ck_assert_int_eq(storage_service_mode(ring.nodes[2].service), STORAGE_LEAVING);
+	ck_assert_int_eq(ring_sees(0, 2), MEMBER_LEAVING);
 
 	asked = asked_new;
-	storage_service_decommission(ring.nodes[2].service, true, &asked.wait);
-	world_run(ring.world, 3 * WORLD_S);
+	storage_service_decommission(ring.nodes[2].service, false, &asked.wait);
+	world_run(ring.world, WORLD_S / 10);
+	ck_assert_uint_eq(ring.streams, 2);
+	ck_assert(ring.movements[1].is_resumed);
+	other = asked_new;
+	storage_service_decommission(ring.nodes[2].service, false, &other.wait);
+	world_run(ring.world, WORLD_S / 10);
+	ck_assert(other.has_failed);
+	ck_assert_str_eq(other.err.text, "Node is still decommissioning. Check nodetool netstats.");
 	ring_end_stream(1, NULL);
 	world_run(ring.world, 10 * WORLD_S);
 	ck_assert(asked.is_done && !asked.has_failed);
@@ -558,6 +567,34 @@ START_TEST(test_a_node_leaves_when_its_data_is_given_away)
 	for (uint32_t i = 0; i < 3; i++)
 		ck_assert_int_eq(ring_sees(i, 2), -1);
 	ck_assert_uint_eq(ring_heard(0, "removed 2"), 1);
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_of_two_that_leave_at_once_one_stays)
+{
+	struct asked first = asked_new, second = asked_new, third = asked_new;
+
+	ring_new(4, 52);
+	ring_up(4);
+	storage_service_decommission(ring.nodes[2].service, true, &second.wait);
+	storage_service_decommission(ring.nodes[1].service, true, &first.wait);
+	world_run(ring.world, 4 * WORLD_S);
+	ck_assert(second.is_done && second.has_failed);
+	ck_assert_ptr_nonnull(
+	    strstr(second.err.text, "Other bootstrapping/leaving/moving nodes detected"));
+	ck_assert_int_eq(storage_service_mode(ring.nodes[2].service), STORAGE_NORMAL);
+	ck_assert_int_eq(ring_sees(0, 2), MEMBER_NORMAL);
+	ck_assert_uint_eq(ring.streams, 1);
+	ck_assert_ptr_eq(ring.movements[0].peer, peers_local(ring.nodes[1].node->peers));
+	/* One that comes later is not even begun. */
+	storage_service_decommission(ring.nodes[3].service, true, &third.wait);
+	world_run(ring.world, WORLD_S / 10);
+	ck_assert(third.has_failed);
+	ck_assert_ptr_nonnull(strstr(third.err.text, "is leaving"));
+	ring_end_stream(0, NULL);
+	world_run(ring.world, 10 * WORLD_S);
+	ck_assert(first.is_done && !first.has_failed);
 	ring_free();
 }
 END_TEST
@@ -761,9 +798,48 @@ START_TEST(test_a_bootstrap_that_failed_goes_on_when_told)
 	storage_service_resume_bootstrap(ring.nodes[1].service, &asked.wait);
 	world_run(ring.world, WORLD_S);
 	ck_assert_uint_eq(ring.streams, 2);
+	ck_assert(!ring.movements[0].is_resumed && ring.movements[1].is_resumed);
 	ring_end_stream(1, NULL);
 	world_run(ring.world, WORLD_S);
 	ck_assert(asked.is_done && !asked.has_failed);
+	ck_assert(ring.nodes[1].is_done && !ring.nodes[1].has_failed);
+	ring_free();
+}
+END_TEST
+
+START_TEST(test_a_join_that_was_stopped_keeps_what_came)
+{
+	struct error failure;
+	int64_t tokens[TOKENS];
+
+	ring_new(2, 53);
+	ring_up(1);
+	ring.auto_bootstrap = true;
+	world_start(ring.world, 1);
+	world_run(ring.world, 6 * WORLD_S);
+	ck_assert_uint_eq(ring.streams, 1);
+	ck_assert_uint_eq(ring.nodes[1].token_count, TOKENS);
+	memcpy(tokens, ring.nodes[1].tokens, sizeof(tokens));
+	world_crash(ring.world, 1, WORLD_KILL);
+	world_run(ring.world, WORLD_S);
+	/* The ring knows it yet: it stands where it stood. */
+	world_start(ring.world, 1);
+	world_run(ring.world, 6 * WORLD_S);
+	ck_assert_uint_eq(ring.streams, 2);
+	ck_assert(ring.movements[1].is_resumed);
+	ck_assert_mem_eq(tokens, ring.nodes[1].tokens, sizeof(tokens));
+	error_set(&failure, ERROR_IO, "a disk is full");
+	ring_end_stream(1, &failure);
+	/* Long enough to be forgotten: writes went past it. */
+	world_crash(ring.world, 1, WORLD_KILL);
+	world_run(ring.world, 120 * WORLD_S);
+	ck_assert_int_eq(ring_sees(0, 1), -1);
+	world_start(ring.world, 1);
+	world_run(ring.world, 6 * WORLD_S);
+	ck_assert_uint_eq(ring.streams, 3);
+	ck_assert(!ring.movements[2].is_resumed);
+	ring_end_stream(2, NULL);
+	world_run(ring.world, 5 * WORLD_S);
 	ck_assert(ring.nodes[1].is_done && !ring.nodes[1].has_failed);
 	ring_free();
 }
@@ -891,6 +967,7 @@ main(void)
 	tcase_add_test(tests, test_a_node_under_another_address_is_the_same_node);
 	tcase_add_test(tests, test_an_address_in_use_is_refused);
 	tcase_add_test(tests, test_a_node_leaves_when_its_data_is_given_away);
+	tcase_add_test(tests, test_of_two_that_leave_at_once_one_stays);
 	tcase_add_test(tests, test_the_last_node_and_one_of_many_tokens_stay);
 	tcase_add_test(tests, test_a_dead_node_is_removed_when_all_have_its_data);
 	tcase_add_test(tests, test_a_removal_may_be_forced);
@@ -898,6 +975,7 @@ main(void)
 	tcase_add_test(tests, test_a_live_or_unknown_node_is_not_replaced);
 	tcase_add_test(tests, test_of_two_that_join_at_once_one_does);
 	tcase_add_test(tests, test_a_bootstrap_that_failed_goes_on_when_told);
+	tcase_add_test(tests, test_a_join_that_was_stopped_keeps_what_came);
 	tcase_add_test(tests, test_a_new_node_of_a_ring_with_data_waits_and_streams);
 	tcase_add_test(tests, test_a_token_in_use_is_refused);
 	tcase_add_test(tests, test_two_owners_of_a_token_are_decided_alike);
