@@ -489,6 +489,7 @@ coordinator_read_local(struct coordinator *coordinator, struct coordinator_read 
 		read->on_done(read, NULL, &err);
 		return;
 	}
+	read->is_own = true;
 	read->on_done(read, source, NULL);
 }
 

@@ -149,6 +149,8 @@ struct coordinator_read {
 	struct worker *worker; /* as in coordinator_write */
 	const struct trace *trace; /* as in coordinator_write */
 	void *state;
+	/* Out: the source is this node's store itself, and who pulls tells it with store_count_read(). */
+	bool is_own;
 };
 void coordinator_read(struct coordinator *coordinator, struct coordinator_read *read);
 

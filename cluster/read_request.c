@@ -446,9 +446,9 @@ read_part_stop_timer(struct read_part *part)
 		read_request_unref(part->request);
 }
 
-/* Ask one replica more in the first phase. False: there is none. Any thread. */
+/* Ask one replica more in the first phase, for the others are late or one failed. False: there is none. Any thread. */
 static bool
-read_part_contact_more(struct read_part *part, struct worker *worker)
+read_part_contact_more(struct read_part *part, bool is_late, struct worker *worker)
 {
 	struct read_request *request = part->request;
 	enum read_call_kind kind;
@@ -463,6 +463,9 @@ read_part_contact_more(struct read_part *part, struct worker *worker)
 	if (can_ask) {
 		part->contact_count++;
 		part->waiting++;
+		if (is_late)
+			store_count_speculative_retry(
+			    request->coordinator->store, part->command->table);
 	}
 	kind = part->has_data ? READ_CALL_DIGEST : READ_CALL_DATA;
 	lock_drop(&request->lock);
@@ -483,7 +486,7 @@ read_part_speculate(struct cluster_timer *timer)
 	    (struct read_part *)((char *)timer - offsetof(struct read_part, timer));
 	struct read_request *request = part->request;
 
-	if (read_part_contact_more(part, NULL)) {
+	if (read_part_contact_more(part, true, NULL)) {
 		atomic_fetch_add_explicit(
 		    &request->coordinator->speculative_retries, 1, memory_order_relaxed);
 		if (trace_is_on(&request->trace))
@@ -1103,7 +1106,7 @@ read_part_check(struct read_part *part, struct worker *worker)
 	if (!is_enough) {
 		if (part->may_contact_more &&
 		    coordinator_now(request->coordinator) < request->deadline_ns &&
-		    read_part_contact_more(part, worker))
+		    read_part_contact_more(part, false, worker))
 			return;
 		read_part_stop_timer(part);
 		read_part_fail(part, worker);

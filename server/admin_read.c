@@ -307,7 +307,7 @@ static json_t *
 admin_table(struct node *node, struct table_store *table)
 {
 	struct store_table_stats stats;
-	json_t *json = json_object(), *levels = json_array();
+	json_t *json = json_object(), *levels = json_array(), *level_bytes = json_array();
 
 	store_table_stats(node->store, table, &stats);
 	admin_set_text(json, "keyspace", stats.keyspace);
@@ -319,9 +319,18 @@ admin_table(struct node *node, struct table_store *table)
 	admin_set(json, "live_rows", admin_histogram(stats.live_rows_per_read));
 	admin_set(json, "tombstones", admin_histogram(stats.tombstones_per_read));
 	admin_set_number(json, "sstables", stats.sstables);
-	for (int i = 0; i < STORE_LEVELS; i++)
+	for (int i = 0; i < STORE_LEVELS; i++) {
 		json_array_append_new(levels, json_integer(stats.sstables_in_level[i]));
+		json_array_append_new(
+		    level_bytes, json_integer((json_int_t)stats.bytes_in_level[i]));
+	}
 	admin_set(json, "levels", levels);
+	admin_set(json, "level_bytes", level_bytes);
+	admin_set(json, "is_leveled", json_boolean(stats.is_leveled));
+	admin_set_number(json, "speculative_retries", stats.speculative_retries);
+	admin_set_number(json, "repaired_bytes", stats.repaired_bytes);
+	admin_set_number(json, "unrepaired_bytes", stats.unrepaired_bytes);
+	admin_set_number(json, "pending_repair_bytes", stats.pending_repair_bytes);
 	admin_set_number(json, "live_bytes", stats.live_bytes);
 	admin_set_number(json, "total_bytes", stats.total_bytes);
 	admin_set_number(json, "snapshot_bytes", stats.snapshot_bytes);

@@ -628,6 +628,9 @@ select_take(struct select_run *run, struct error *err)
 		}
 	}
 	run->tombstones += reader.tombstones;
+	if (run->read.is_own)
+		store_count_read(
+		    run->execution->executor->store, run->table, taken, reader.tombstones);
 	live_reader_fini(&reader);
 	if (rc > 0)
 		run->is_finished = true;

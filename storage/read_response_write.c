@@ -585,7 +585,9 @@ read_response_execute(struct store *store, const struct read_command *command,
 {
 	struct partition_iterator *source;
 
-	if (store_read(store, command, arena, &source, err) != 0)
+	if (store_read(store, command, arena, &source, err) != 0 ||
+	    read_response_write(source, command, options, arena, out, stats, err) != 0)
 		return -1;
-	return read_response_write(source, command, options, arena, out, stats, err);
+	store_count_read(store, command->table, stats->rows, stats->tombstones);
+	return 0;
 }

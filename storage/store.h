@@ -191,6 +191,15 @@ int store_read(struct store *store, const struct read_command *command, struct a
     struct partition_iterator **out, struct error *err);
 
 /*
+ * What a read of the table met, for its statistics (liveScannedHistogram, tombstoneScannedHistogram): told by who pulls
+ * from the store and knows what is live. A row without a tombstone is counted for one read of several.
+ */
+void store_count_read(struct store *store, const struct table_metadata *table, uint64_t live_rows,
+    uint64_t tombstones);
+/* One more replica was asked since the others were slow (speculativeRetries). */
+void store_count_speculative_retry(struct store *store, const struct table_metadata *table);
+
+/*
  * Live rows of a read: applies live view, filters, per-partition and row limits, and counts tombstones.
  * This is what the CQL front pulls from, one row at a time; a partition with only a live static row
  * yields one result with row == NULL.
@@ -390,6 +399,11 @@ struct store_table_stats {
 	uint64_t partition_bytes_min, partition_bytes_max, partition_bytes_mean;
 	uint64_t bytes_flushed, bytes_compacted;
 	double droppable_tombstone_ratio;
+	/* Uncompressed, by what repair knows of the SSTables; pending ones are in a repair that goes on. */
+	uint64_t repaired_bytes, unrepaired_bytes, pending_repair_bytes;
+	bool is_leveled;
+	uint64_t bytes_in_level[STORE_LEVELS];
+	uint64_t speculative_retries;
 };
 /* Reads the statistics of the table's SSTables where that has not happened yet. */
 void

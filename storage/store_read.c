@@ -10,10 +10,7 @@
  * caller pulls from. The view is held until the iterator is closed, and with it all that rows point to.
  */
 
-enum {
-	STORE_READ_SAMPLE = 16, /* latency is measured for one read of so many */
-	STORE_SOURCES_INLINE = 16,
-};
+enum { STORE_SOURCES_INLINE = 16 };
 
 struct store_read_iterator {
 	struct partition_iterator base;

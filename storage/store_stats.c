@@ -55,12 +55,21 @@ store_add_sstable(struct sstable *sstable, int64_t gc_before, struct store_table
     uint64_t *compressed, uint64_t *uncompressed, double *droppable)
 {
 	const struct sstable_stats *stats = sstable_stats(sstable, NULL);
+	const struct sstable_repair *repair = sstable_repair(sstable, NULL);
 	struct sstable_counters counters;
 	int32_t level = sstable_level(sstable);
 
 	out->sstables++;
-	if (level >= 0 && level < STORE_LEVELS)
+	if (level >= 0 && level < STORE_LEVELS) {
 		out->sstables_in_level[level]++;
+		out->bytes_in_level[level] += sstable_total_size(sstable);
+	}
+	if (repair != NULL && repair->has_pending_repair)
+		out->pending_repair_bytes += sstable_uncompressed_size(sstable);
+	else if (repair != NULL && repair->repaired_at != 0)
+		out->repaired_bytes += sstable_uncompressed_size(sstable);
+	else
+		out->unrepaired_bytes += sstable_uncompressed_size(sstable);
 	out->live_bytes += sstable_total_size(sstable);
 	out->estimated_partitions += sstable_estimated_keys(sstable);
 	out->filter_bytes += sstable_filter_memory(sstable);
@@ -109,6 +118,37 @@ store_live_bytes(struct store *store)
 }
 
 void
+store_count_read(struct store *store, const struct table_metadata *metadata, uint64_t live_rows,
+    uint64_t tombstones)
+{
+	struct table_store *table = store_table(store, metadata);
+	uint64_t times = 1;
+
+	if (table == NULL)
+		return;
+	/* The usual read is counted as its latency is, the one that matters always. */
+	if (live_rows <= 1 && tombstones == 0) {
+		if (atomic_load_explicit(&table->stats.reads, memory_order_relaxed) %
+			STORE_READ_SAMPLE !=
+		    1)
+			return;
+		times = STORE_READ_SAMPLE;
+	}
+	histogram_add_many(&table->stats.live_rows_per_read, live_rows, times);
+	histogram_add_many(&table->stats.tombstones_per_read, tombstones, times);
+}
+
+void
+store_count_speculative_retry(struct store *store, const struct table_metadata *metadata)
+{
+	struct table_store *table = store_table(store, metadata);
+
+	if (table != NULL)
+		atomic_fetch_add_explicit(
+		    &table->stats.speculative_retries, 1, memory_order_relaxed);
+}
+
+void
 store_table_stats(struct store *store, struct table_store *table, struct store_table_stats *out)
 {
 	const struct table_metadata *metadata = atomic_load(&table->metadata);
@@ -136,7 +176,9 @@ store_table_stats(struct store *store, struct table_store *table, struct store_t
 	    .memtable_switches = atomic_load(&table->stats.flushes),
 	    .bytes_flushed = atomic_load(&table->stats.bytes_flushed),
 	    .bytes_compacted = atomic_load(&table->stats.bytes_compacted),
+	    .speculative_retries = atomic_load(&table->stats.speculative_retries),
 	    .compression_ratio = -1,
+	    .is_leveled = metadata->options.strategy == COMPACTION_LEVELED,
 	};
 	for (uint32_t i = 0; i < view->sstable_count; i++)
 		store_add_sstable(

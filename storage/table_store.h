@@ -36,6 +36,8 @@ enum {
 	RANK_STORE_ENTRY_CACHE = 86,
 };
 
+enum { STORE_READ_SAMPLE = 16 }; /* latency is measured for one read of so many */
+
 struct table_view {
 	atomic_uint refs;
 	uint32_t memtable_count;
@@ -63,6 +65,7 @@ struct table_stats {
 	atomic_ullong reads, ranges, writes, flushes;
 	struct meter read_rate, range_rate, write_rate; /* ticked by the timer */
 	atomic_ullong bytes_flushed, bytes_compacted;
+	atomic_ullong speculative_retries;
 	atomic_ullong bloom_false_positives, bloom_true_positives;
 };
 

@@ -7,8 +7,8 @@
 
 static const struct nodetool_command *const nodetool_lists[] = {nodetool_cluster_commands,
     nodetool_info_commands, nodetool_repair_commands, nodetool_stats_commands,
-    nodetool_table_commands, nodetool_operation_commands, nodetool_topology_commands,
-    nodetool_compact_commands, nodetool_hints_commands};
+    nodetool_table_commands, nodetool_tablestats_commands, nodetool_operation_commands,
+    nodetool_topology_commands, nodetool_compact_commands, nodetool_hints_commands};
 enum { NODETOOL_LISTS = sizeof(nodetool_lists) / sizeof(nodetool_lists[0]) };
 
 /* Commands of Cassandra that have nothing to act on here yet: named, so that a script's message is clear. */

@@ -48,7 +48,7 @@ struct nodetool_command {
 extern const struct nodetool_command nodetool_cluster_commands[], nodetool_info_commands[],
     nodetool_hints_commands[], nodetool_repair_commands[], nodetool_stats_commands[],
     nodetool_table_commands[], nodetool_operation_commands[], nodetool_topology_commands[],
-    nodetool_compact_commands[];
+    nodetool_tablestats_commands[], nodetool_compact_commands[];
 
 /* netstats' streams (nodetool_topology.c). */
 void topology_print_streams(struct nodetool *tool, const json_t *streams);
@@ -58,6 +58,11 @@ const char *nodetool_option(const struct nodetool *tool, const char *name);
 
 /* The words from the `from`th on, joined with commas: the tables of "[keyspace [tables...]]". Good until the next call. */
 const char *nodetool_join_words(const struct nodetool *tool, int from);
+
+/* Do the words ("ks" or "ks.table"; none: all) name this table of an answer? With -i: all but those. */
+bool nodetool_table_is_named(const struct nodetool *tool, const json_t *table);
+/* Refuses a word that names none of them. */
+void nodetool_check_tables(struct nodetool *tool, const json_t *tables);
 
 /* ---- talking to the node (nodetool_http.c) ------------------------------------------------------ */
 
@@ -104,6 +109,8 @@ void nodetool_grid_fini(struct nodetool_grid *grid);
 const char *nodetool_size(uint64_t bytes);
 /* "2026-11-30T21:40:36.129Z"; with_zone false: without the Z. Same. */
 const char *nodetool_time(int64_t ms, bool with_zone);
+/* As Java prints a double: "0.25", "NaN". Same. */
+const char *nodetool_double(double value);
 /* json or yaml (-F). */
 void nodetool_print_structured(const json_t *json, const char *format);
 

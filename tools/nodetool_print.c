@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +98,35 @@ nodetool_size(uint64_t bytes)
 		}
 		snprintf(text + strlen(text), 64 - strlen(text), " %s", units[unit]);
 	}
+	return text;
+}
+
+/* Double.toString(): the fewest digits that read back as the value. */
+const char *
+nodetool_double(double value)
+{
+	char *text = nodetool_scratch();
+	bool is_plain = value == 0 || (fabs(value) >= 1e-3 && fabs(value) < 1e7);
+	double mantissa = value;
+	int exponent = 0;
+
+	if (isnan(value))
+		return "NaN";
+	if (isinf(value))
+		return value < 0 ? "-Infinity" : "Infinity";
+	if (!is_plain) {
+		exponent = (int)floor(log10(fabs(value)));
+		mantissa = value / pow(10, exponent);
+	}
+	for (int digits = 1; digits <= 17; digits++) {
+		snprintf(text, 64, "%.*g", digits, mantissa);
+		if (strtod(text, NULL) == mantissa && strchr(text, 'e') == NULL)
+			break;
+	}
+	if (strchr(text, '.') == NULL)
+		strcat(text, ".0");
+	if (!is_plain)
+		snprintf(text + strlen(text), 64 - strlen(text), "E%d", exponent);
 	return text;
 }
 

@@ -123,6 +123,33 @@ def test_version_ring_and_cluster(server):
     assert server.nodetool("gossipinfo").startswith("/127.0.0.1\n  generation:")
 
 
+def test_tablestats_says_the_same_in_lines_and_in_json(server, session, table):
+    keyspace, name, table = "nt", "stats", "nt.stats"
+    session.execute("CREATE TABLE nt.stats (k int PRIMARY KEY, v text)")
+    for i in range(20):
+        session.execute(f"INSERT INTO {table} (k, v) VALUES ({i}, 'x')")
+    session.execute(f"DELETE FROM {table} WHERE k = 3")
+    assert len(list(session.execute(f"SELECT * FROM {table}"))) == 19
+    server.nodetool("flush", keyspace)
+    answer = json.loads(server.nodetool("tablestats", "-F", "json", table))
+    assert answer[keyspace]["read_count"] > 0 and answer[keyspace]["write_count"] > 0
+    stats = answer[keyspace]["tables"][name]
+    assert stats["bytes_unrepaired"] > 0 and stats["bytes_repaired"] == 0 and stats["percent_repaired"] == 0.0
+    assert stats["maximum_live_cells_per_slice_last_five_minutes"] >= 19
+    assert stats["maximum_tombstones_per_slice_last_five_minutes"] >= 1
+    assert stats["space_used_live"].isdigit() and stats["sstables_in_each_level"] == []
+    text = server.nodetool("tablestats", table)
+    for label, key in (("Space used (live)", "space_used_live"), ("Local write count", "local_write_count"),
+                       ("Bloom filter false ratio", "bloom_filter_false_ratio")):
+        assert f"\t{label}: {stats[key]}\n" in text
+    ranked = json.loads(server.nodetool("tablestats", "-F", "json", "-s", "writes", "-t", "1", keyspace))
+    assert sorted(ranked) == ["nt.t", "total_number_of_tables"]
+    session.execute("CREATE TABLE nt.empty (k int PRIMARY KEY)")
+    empty = json.loads(server.nodetool("tablestats", "-F", "json", "nt.empty"))["nt"]["tables"]["empty"]
+    assert empty["sstable_count"] == 0 and empty["percent_repaired"] == 100.0
+    assert empty["average_live_cells_per_slice_last_five_minutes"] == "NaN"
+
+
 def test_flush_makes_sstables_that_tablestats_and_getsstables_show(server, table):
     server.nodetool("flush", "nt", "t")
     text = server.nodetool("tablestats", table)
