@@ -59,9 +59,10 @@ job_done(struct stream_wait *wait, const struct error *err)
 }
 
 static void
-job_session(struct stream_wait *wait, struct peer *peer)
+job_session(struct stream_wait *wait, const struct stream_result *result)
 {
 	struct job *job = (struct job *)wait;
+	struct peer *peer = result->peer;
 
 	for (uint32_t i = 0; i < NODES; i++)
 		if (ring_peer(job->ring, FETCHER, i) == peer)
