@@ -156,6 +156,8 @@ read_part_init(struct read_part *part, const struct read_command *command,
 	part->phase = is_range ? READ_DATA : READ_FIRST;
 	part->may_contact_more =
 	    !is_range && command->table->options.speculative_retry.kind != RETRY_NEVER;
+	if (part->may_contact_more)
+		part->latencies = coordinator_table(request->coordinator, command->table);
 	for (uint32_t i = 0; i < plan->count; i++)
 		part->replicas[i].peer = plan->replicas[i].peer;
 	if (part != request->parts + request->part_count - 1)
@@ -309,20 +311,36 @@ read_call_ended(
 	read_request_unref(request);
 }
 
+/* A replica that does not answer is as slow as can be, however soon we knew. */
+static void
+read_call_record(struct read_call *call, bool is_answered, enum failure_reason reason)
+{
+	const struct read_part *part = call->part;
+	struct coordinator *coordinator = part->request->coordinator;
+	uint64_t latency_ns = coordinator_now(coordinator) - call->callback.sent_ns;
+
+	if (is_answered && part->latencies != NULL &&
+	    (call->kind == READ_CALL_DATA || call->kind == READ_CALL_DIGEST))
+		histogram_add(&part->latencies->answers_us, latency_ns / 1000);
+	if (reason == FAILURE_TIMEOUT && !is_answered)
+		latency_ns = part->request->deadline_ns - part->request->began_ns;
+	else if (!is_answered)
+		return;
+	snitch_record_latency(coordinator->ring.snitch, call->callback.peer, latency_ns);
+}
+
 static void
 read_call_answered(struct message_callback *callback, const struct message *answer,
     enum failure_reason reason, struct worker *worker)
 {
 	struct read_call *call = (struct read_call *)callback;
-	struct coordinator *coordinator = call->part->request->coordinator;
 
 	if (answer != NULL) {
 		call->answer = (struct message *)(uintptr_t)answer;
 		message_ref(call->answer);
-		if (call->kind != READ_CALL_REPAIR)
-			snitch_record_latency(coordinator->ring.snitch, callback->peer,
-			    coordinator_now(coordinator) - callback->sent_ns);
 	}
+	if (call->kind != READ_CALL_REPAIR)
+		read_call_record(call, answer != NULL, reason);
 	read_call_ended(call, answer != NULL, reason, worker);
 }
 
@@ -505,8 +523,8 @@ read_part_start_timer(struct read_part *part)
 	if (part->phase != READ_FIRST || part->contact_count >= part->replica_count ||
 	    request->consistency == CONSISTENCY_EACH_QUORUM)
 		return;
-	delay_ns = speculation_delay_ns(request->coordinator, part->command->table,
-	    request->began_ns, request->deadline_ns - request->began_ns);
+	delay_ns = speculation_delay_ns(part->command->table, part->latencies, request->began_ns,
+	    request->deadline_ns - request->began_ns);
 	if (delay_ns == 0)
 		return;
 	part->timer.fire = read_part_speculate;

@@ -68,6 +68,7 @@ struct read_part {
 	struct read_replica *replicas; /* the nearest first */
 	bool is_range;
 	bool may_contact_more; /* speculative_retry is not NONE */
+	struct coordinator_table *latencies; /* of what speculation is by; NULL: nothing to learn */
 	struct cluster_timer timer; /* of the speculation */
 	bool has_timer;
 

@@ -81,6 +81,8 @@ void snitch_locate(struct snitch *snitch, const struct endpoint *endpoint,
 
 /* An answer of `peer` to a read took so long (this node's own reads count too). Any thread, two atomics. */
 void snitch_record_latency(struct snitch *snitch, struct peer *peer, uint64_t latency_ns);
+/* Another process answers for the peer now: what its samples say is over with the next update. Any thread. */
+void snitch_forget(struct snitch *snitch, struct peer *peer);
 /* The gossiped SEVERITY is added to the score. Any thread. */
 void snitch_set_severity(struct snitch *snitch, struct peer *peer, double severity);
 /*

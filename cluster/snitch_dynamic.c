@@ -32,6 +32,7 @@ struct snitch_samples {
 	atomic_uint written; /* how many were ever recorded */
 	atomic_uint recent[SAMPLES_RECENT]; /* us; relaxed: any mixture of answers is a sample */
 	_Atomic float severity;
+	atomic_bool is_outdated; /* what came before the next update */
 
 	/* The updating thread's. */
 	uint32_t taken; /* of `written` */
@@ -71,6 +72,14 @@ snitch_record_latency(struct snitch *snitch, struct peer *peer, uint64_t latency
 	at = atomic_fetch_add_explicit(&samples->written, 1, memory_order_relaxed);
 	atomic_store_explicit(&samples->recent[at % SAMPLES_RECENT],
 	    us > UINT32_MAX ? UINT32_MAX : (uint32_t)us, memory_order_relaxed);
+}
+
+void
+snitch_forget(struct snitch *snitch, struct peer *peer)
+{
+	if (snitch->is_dynamic)
+		atomic_store_explicit(
+		    &snitch_samples(peer)->is_outdated, true, memory_order_relaxed);
 }
 
 void
@@ -131,6 +140,11 @@ samples_take_recent(struct snitch *snitch, struct snitch_samples *samples, doubl
 {
 	uint32_t written = atomic_load_explicit(&samples->written, memory_order_relaxed);
 
+	if (atomic_load_explicit(&samples->is_outdated, memory_order_relaxed) &&
+	    atomic_exchange_explicit(&samples->is_outdated, false, memory_order_relaxed)) {
+		samples->taken = written;
+		samples->count = 0;
+	}
 	if (written - samples->taken > SAMPLES_RECENT)
 		samples->taken = written - SAMPLES_RECENT;
 	for (; samples->taken != written; samples->taken++)

@@ -9,13 +9,13 @@ static const uint64_t speculation_lifetime_ns =
 static void
 speculation_look(struct coordinator_table *kept, double percentile, uint64_t now_ns)
 {
-	const struct histogram *latency_us = &kept->latency_us[COORDINATOR_LATENCY_READ];
+	const struct histogram *answers_us = &kept->answers_us;
 	uint64_t us;
 
 	if (atomic_flag_test_and_set_explicit(&kept->is_looking, memory_order_acquire))
 		return;
-	histogram_recent_look(&kept->recent_reads, latency_us, now_ns, speculation_lifetime_ns);
-	us = histogram_recent_quantile(&kept->recent_reads, latency_us, percentile / 100);
+	histogram_recent_look(&kept->recent_answers, answers_us, now_ns, speculation_lifetime_ns);
+	us = histogram_recent_quantile(&kept->recent_answers, answers_us, percentile / 100);
 	atomic_store_explicit(&kept->threshold_ns, us * 1000, memory_order_relaxed);
 	atomic_store_explicit(
 	    &kept->threshold_due_ns, now_ns + SPECULATION_REFRESH_NS, memory_order_relaxed);
@@ -24,10 +24,9 @@ speculation_look(struct coordinator_table *kept, double percentile, uint64_t now
 
 /* Until something was measured: half of the timeout, as ColumnFamilyStore begins. */
 static uint64_t
-speculation_percentile_ns(struct coordinator *coordinator, const struct table_metadata *table,
-    double percentile, uint64_t now_ns, uint64_t timeout_ns)
+speculation_percentile_ns(
+    struct coordinator_table *kept, double percentile, uint64_t now_ns, uint64_t timeout_ns)
 {
-	struct coordinator_table *kept = coordinator_table(coordinator, table);
 	uint64_t threshold_ns;
 
 	if (kept == NULL)
@@ -39,7 +38,7 @@ speculation_percentile_ns(struct coordinator *coordinator, const struct table_me
 }
 
 uint64_t
-speculation_delay_ns(struct coordinator *coordinator, const struct table_metadata *table,
+speculation_delay_ns(const struct table_metadata *table, struct coordinator_table *kept,
     uint64_t now_ns, uint64_t timeout_ns)
 {
 	const struct retry_policy *policy = &table->options.speculative_retry;
@@ -48,8 +47,8 @@ speculation_delay_ns(struct coordinator *coordinator, const struct table_metadat
 
 	if (policy->kind == RETRY_PERCENTILE || policy->kind == RETRY_MIN ||
 	    policy->kind == RETRY_MAX)
-		percentile_ns = speculation_percentile_ns(
-		    coordinator, table, policy->percentile, now_ns, timeout_ns);
+		percentile_ns =
+		    speculation_percentile_ns(kept, policy->percentile, now_ns, timeout_ns);
 	switch (policy->kind) {
 	case RETRY_NEVER:
 	case RETRY_ALWAYS:

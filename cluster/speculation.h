@@ -4,14 +4,16 @@
 
 /*
  * When a read asks one replica more: the table's speculative_retry (service/reads/SpeculativeRetryPolicy and its
- * kinds). Percentiles are of the table's own reads at this coordinator of the last minute or so, worked out anew ten
+ * kinds). Percentiles are of the answers to this coordinator's reads of the table in the last minute or so, worked out anew ten
  * times a second: where many more clients come at once, soon all reads are slower, and asking everybody twice would make it worse.
  */
 #include "cluster/coordinator_internal.h"
 
-/* Nanoseconds from the sending of the request; 0: never (NONE, or no sooner than the timeout). ALWAYS is a matter
- * of the plan: 0. */
-uint64_t speculation_delay_ns(struct coordinator *coordinator, const struct table_metadata *table,
+/*
+ * Nanoseconds from the sending of the request; 0: never (NONE, or no sooner than the timeout). ALWAYS is a matter
+ * of the plan: 0. kept: coordinator_table(); NULL: the store has no such table.
+ */
+uint64_t speculation_delay_ns(const struct table_metadata *table, struct coordinator_table *kept,
     uint64_t now_ns, uint64_t timeout_ns);
 
 #endif

@@ -266,6 +266,7 @@ cluster_on_alive(struct gossip_subscriber *subscriber, struct peer *peer)
 	    (struct cluster *)((char *)subscriber - offsetof(struct cluster, subscriber));
 
 	cluster_compare_schema(cluster, peer);
+	snitch_forget(cluster->snitch, peer);
 	if (cluster->hints != NULL)
 		hints_peer_is_alive(cluster->hints, peer);
 }

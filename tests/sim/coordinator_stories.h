@@ -249,6 +249,47 @@ story_slow_replica(struct ring *ring)
 	return true;
 }
 
+/*
+ * The answers of one replica are lost, and gossip's detours hide it: reads ask once more, as soon as ever, until the
+ * dynamic snitch has learned of the timeouts; then they leave the replica alone.
+ */
+static bool
+story_answers_are_lost(struct ring *ring)
+{
+	struct world *world = ring_world(ring);
+	struct coordinator_stats before, after;
+	uint32_t replicas[3], other = 0;
+	struct ring_op op = {0};
+	uint64_t began;
+
+	STORY(ring_replicas(ring, 9, replicas, 3) == 3);
+	while (other == replicas[0] || other == replicas[1] || other == replicas[2])
+		other++;
+	STORY(story_put(ring, other, &op, 9, 1, CONSISTENCY_ALL) == ERROR_NONE);
+	ring_op_free(&op);
+	for (uint32_t i = 0; i < 200; i++) {
+		STORY(story_get(ring, other, &op, 9, CONSISTENCY_QUORUM) == ERROR_NONE);
+		ring_op_free(&op);
+	}
+	world_cut(world, replicas[0], other);
+	for (uint32_t i = 0; i < 600; i++) {
+		began = world_now(world);
+		STORY(story_get(ring, other, &op, 9, CONSISTENCY_QUORUM) == ERROR_NONE);
+		STORY(world_now(world) - began < 20 * WORLD_MS);
+		ring_op_free(&op);
+		world_run(world, 5 * WORLD_MS);
+	}
+	coordinator_stats(ring_coordinator(ring, other), &before);
+	STORY(before.speculative_retries > 20);
+	for (uint32_t i = 0; i < 100; i++) {
+		STORY(story_get(ring, other, &op, 9, CONSISTENCY_QUORUM) == ERROR_NONE);
+		ring_op_free(&op);
+	}
+	coordinator_stats(ring_coordinator(ring, other), &after);
+	STORY(after.speculative_retries - before.speculative_retries < 20);
+	return true;
+}
+
 /* A row that one replica has first is deleted on the others: the limit must not eat the next. */
 static bool
 story_short_read(struct ring *ring)
@@ -489,6 +530,7 @@ stories_run(unsigned *passed, unsigned *failed)
 	    {story_hints, 5, 3, 1, true},
 	    {story_datacenters, 6, 3, 2, false},
 	    {story_slow_replica, 5, 3, 1, false},
+	    {story_answers_are_lost, 5, 3, 1, false},
 	    {story_short_read, 3, 3, 1, false},
 	    {story_ranges, 5, 3, 1, false},
 	    {story_ranges, 5, 2, 1, false},

@@ -487,6 +487,7 @@ ring_start(struct world_node *world_node, void *context)
 	config.endpoint_snitch = "SimpleSnitch";
 	ring_must(
 	    snitch_new(&config, world_node->env, world_node->peers, &node->snitch, &err), &err);
+	snitch_start(node->snitch, &world_node->cluster);
 	node->coordinator = coordinator_new(node->store, world_node->env);
 	coordinator_set_host_id(node->coordinator, &host_id);
 	ring = (struct coordinator_ring){

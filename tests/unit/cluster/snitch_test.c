@@ -388,6 +388,28 @@ START_TEST(test_all_is_forgotten_at_the_reset)
 }
 END_TEST
 
+START_TEST(test_a_node_that_comes_back_is_not_known)
+{
+	struct snitch_config config = config_of("SimpleSnitch");
+	struct order_fixture fixture;
+
+	order_fixture_init(&fixture, &config);
+	record(&fixture, 2, 9000, 20);
+	record(&fixture, 3, 1000, 20);
+	update(&fixture, 100);
+	ck_assert_str_eq(sorted(&fixture, "23"), "32");
+	record(&fixture, 2, 9000, 20);
+	snitch_forget(fixture.snitch, fixture.ring.members[1].peer);
+	update(&fixture, 100);
+	ck_assert_double_lt(score_of(&fixture, 2), 0);
+	ck_assert_str_eq(sorted(&fixture, "32"), "23");
+	record(&fixture, 2, 500, 20);
+	update(&fixture, 100);
+	ck_assert_double_eq_tol(score_of(&fixture, 2), 0.5, 1e-6);
+	order_fixture_fini(&fixture);
+}
+END_TEST
+
 START_TEST(test_severity_pushes_a_node_back)
 {
 	struct snitch_config config = config_of("SimpleSnitch");
@@ -587,6 +609,7 @@ main(void)
 	tcase_add_test(tcase, test_a_slow_replica_goes_back);
 	tcase_add_test(tcase, test_old_samples_lose_their_weight);
 	tcase_add_test(tcase, test_all_is_forgotten_at_the_reset);
+	tcase_add_test(tcase, test_a_node_that_comes_back_is_not_known);
 	tcase_add_test(tcase, test_severity_pushes_a_node_back);
 	tcase_add_test(tcase, test_a_snitch_that_is_not_dynamic_keeps_its_order);
 	tcase_add_test(tcase, test_merging_stays_in_this_data_center);

@@ -2,25 +2,19 @@
 #include "cluster/speculation.h"
 #include <check.h>
 #include <stdlib.h>
-#include "base/env.h"
 
 enum { TIMEOUT_MS = 5000 };
 
 static uint64_t
 delay_ms(struct retry_policy policy)
 {
-	struct env *env = env_posix_new();
-	struct coordinator *coordinator = coordinator_new(NULL, env);
 	struct table_metadata *table = calloc(1, sizeof(*table));
 	uint64_t ns;
 
 	/* No store has the table: nothing was measured. */
 	table->options.speculative_retry = policy;
-	ns = speculation_delay_ns(
-	    coordinator, table, 1, (uint64_t)TIMEOUT_MS * COORDINATOR_NS_PER_MS);
+	ns = speculation_delay_ns(table, NULL, 1, (uint64_t)TIMEOUT_MS * COORDINATOR_NS_PER_MS);
 	free(table);
-	coordinator_free(coordinator);
-	env_free(env);
 	return ns / COORDINATOR_NS_PER_MS;
 }
 
