@@ -149,6 +149,8 @@ uint32_t replication_primary_ranges_of(
 /* ... that are coming to it. */
 uint32_t replication_pending_ranges_of(
     const struct replication *replication, const struct peer *peer, struct ring_range **out);
+/* The ranges of this node's tokens on a ring of its data center's tokens alone (getLocalPrimaryRanges); as the others. */
+uint32_t topology_local_primary_ranges(const struct topology *topology, struct ring_range **out);
 
 /*
  * All ranges that have one replica set, in ring order: those of the tokens, and while nodes come and go also those

@@ -98,6 +98,36 @@ replication_pending_ranges_of(
 	return replication_collect(replication, peer, RANGE_PENDING, out);
 }
 
+uint32_t
+topology_local_primary_ranges(const struct topology *topology, struct ring_range **out)
+{
+	uint32_t total = topology_token_count(topology), used = 0, count = 0;
+	const char *local = topology_local_datacenter(topology);
+	struct ring_range *ranges = xcalloc((size_t)total + 2, sizeof(*ranges));
+	uint32_t *ours = xcalloc((size_t)total + 1, sizeof(*ours));
+	const struct member *owner;
+
+	/* Equal names are equal pointers. */
+	for (uint32_t i = 0; i < total; i++) {
+		(void)topology_token(topology, i, &owner);
+		if (owner->datacenter == local)
+			ours[used++] = i;
+	}
+	for (uint32_t i = 0; i <= used && used > 0; i++) {
+		int64_t left = i == 0 ? INT64_MIN : topology_token(topology, ours[i - 1], NULL);
+		int64_t right = topology_token(topology, ours[i % used], &owner);
+
+		/* What lies behind the last token belongs to the first one. */
+		if (i == used)
+			right = INT64_MIN;
+		if (owner->peer->is_local && left != INT64_MAX && (i == used || right != INT64_MIN))
+			ranges[count++] = (struct ring_range){left, right};
+	}
+	free(ours);
+	*out = ranges;
+	return count;
+}
+
 /* Share of the ring in (left, right]; all of it where they are equal. */
 static double
 ring_range_share(int64_t left, int64_t right)

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/meter.h"
+#include "server/cluster.h"
 #include "server/execution.h"
 #include "server/internal_query.h"
 #include "server/operations.h"
@@ -99,25 +100,42 @@ struct estimates_range {
 	uint64_t partitions, mean_bytes;
 };
 
-/* Primary ranges of the node, none of which wraps; heap. The node is alone and owns them all. */
-static struct estimates_range *
-estimates_primary_ranges(struct executor *executor, uint32_t *count)
+/* The ranges of one type; none wraps. */
+struct estimates_set {
+	struct estimates_range *ranges; /* owned */
+	uint32_t count;
+};
+
+enum { ESTIMATES_PRIMARY, ESTIMATES_LOCAL_PRIMARY, ESTIMATES_TYPES };
+
+/* Takes `ranges`. */
+static struct estimates_set
+estimates_set_of(struct ring_range *ranges, uint32_t count)
 {
-	uint32_t token_count;
-	int64_t *tokens = operations_tokens(executor, &token_count);
-	struct estimates_range *ranges = xcalloc(token_count + 1, sizeof(*ranges));
+	struct estimates_set set = {
+	    .ranges = xcalloc((size_t)count + 1, sizeof(*set.ranges)), .count = count};
 
-	*count = 0;
-	for (uint32_t i = 0; i <= token_count && token_count > 0; i++) {
-		int64_t left = i == 0 ? INT64_MIN : tokens[i - 1];
-		int64_t right = i == token_count ? INT64_MIN : tokens[i];
-
-		/* A token at the very end of the ring leaves nothing behind it. */
-		if (left != right || token_count == 1)
-			ranges[(*count)++] = (struct estimates_range){.left = left, .right = right};
+	for (uint32_t i = 0; i < count; i++) {
+		set.ranges[i].left = ranges[i].left;
+		set.ranges[i].right = ranges[i].right;
 	}
-	free(tokens);
-	return ranges;
+	free(ranges);
+	return set;
+}
+
+/* Each range of the keyspace is one node's primary one, so that who reads all nodes' rows sees all of it once. */
+static void
+estimates_sets(const struct topology *topology, const struct keyspace_metadata *keyspace,
+    struct estimates_set sets[ESTIMATES_TYPES])
+{
+	struct ring_range *ranges;
+	uint32_t count;
+
+	count = replication_primary_ranges_of(
+	    topology_replication(topology, keyspace), topology_local_peer(topology), &ranges);
+	sets[ESTIMATES_PRIMARY] = estimates_set_of(ranges, count);
+	count = topology_local_primary_ranges(topology, &ranges);
+	sets[ESTIMATES_LOCAL_PRIMARY] = estimates_set_of(ranges, count);
 }
 
 static int
@@ -151,12 +169,12 @@ estimates_add_row(struct internal_batch *batch, bool is_old_table, const char *t
 	    values, count, err);
 }
 
-/* The old rows of a table go, `ranges` come, in one change. */
+/* The old rows of a table go, those of `sets` come, in one change. */
 static int
 estimates_write_sizes(struct executor *executor, const char *keyspace, const char *table,
-    const struct estimates_range *ranges, uint32_t count, struct error *err)
+    const struct estimates_set sets[ESTIMATES_TYPES], struct error *err)
 {
-	static const char *const types[] = {"primary", "local_primary"};
+	static const char *const types[ESTIMATES_TYPES] = {"primary", "local_primary"};
 	struct slice names[2] = {slice_of_string(keyspace), slice_of_string(table)};
 	struct internal_batch *batch = internal_batch_new(executor);
 	int rc;
@@ -168,12 +186,15 @@ estimates_write_sizes(struct executor *executor, const char *keyspace, const cha
 		rc = internal_batch_add(batch,
 		    "DELETE FROM system.table_estimates WHERE keyspace_name = ? AND table_name = ?",
 		    names, 2, err);
-	for (uint32_t i = 0; i < count && rc == 0; i++) {
-		rc = estimates_add_row(batch, true, NULL, keyspace, table, &ranges[i], err);
-		for (int k = 0; k < 2 && rc == 0; k++)
-			rc = estimates_add_row(
-			    batch, false, types[k], keyspace, table, &ranges[i], err);
-	}
+	for (int k = 0; k < ESTIMATES_TYPES; k++)
+		for (uint32_t i = 0; i < sets[k].count && rc == 0; i++) {
+			const struct estimates_range *range = &sets[k].ranges[i];
+
+			rc = estimates_add_row(batch, false, types[k], keyspace, table, range, err);
+			if (rc == 0 && k == ESTIMATES_PRIMARY)
+				rc = estimates_add_row(
+				    batch, true, NULL, keyspace, table, range, err);
+		}
 	if (rc == 0)
 		rc = internal_batch_run(batch, err);
 	internal_batch_free(batch);
@@ -239,20 +260,25 @@ estimates_is_local(const char *keyspace)
 
 static int
 estimates_write_table(struct estimates *estimates, struct table_store *table,
-    struct estimates_range *ranges, uint32_t count, struct error *err)
+    struct estimates_set sets[ESTIMATES_TYPES], struct error *err)
 {
 	struct estimates_sizes *sizes = estimates_find_sizes(estimates, table);
-	uint64_t hash;
+	uint64_t hash = 0;
 
-	for (uint32_t i = 0; i < count; i++)
-		store_range_estimate(estimates->executor->store, table, ranges[i].left,
-		    ranges[i].right, &ranges[i].partitions, &ranges[i].mean_bytes);
+	for (int k = 0; k < ESTIMATES_TYPES; k++) {
+		for (uint32_t i = 0; i < sets[k].count; i++)
+			store_range_estimate(estimates->executor->store, table,
+			    sets[k].ranges[i].left, sets[k].ranges[i].right,
+			    &sets[k].ranges[i].partitions, &sets[k].ranges[i].mean_bytes);
+		hash = hash * 31 +
+		    hash_bytes(slice_of(
+			(const uint8_t *)sets[k].ranges, sets[k].count * sizeof(*sets[k].ranges)));
+	}
 	sizes->is_seen = true;
-	hash = hash_bytes(slice_of((const uint8_t *)ranges, count * sizeof(*ranges)));
 	if (hash == sizes->hash)
 		return 0;
-	if (estimates_write_sizes(
-		estimates->executor, sizes->keyspace, sizes->table, ranges, count, err) != 0)
+	if (estimates_write_sizes(estimates->executor, sizes->keyspace, sizes->table, sets, err) !=
+	    0)
 		return -1;
 	sizes->hash = hash;
 	return 0;
@@ -261,6 +287,8 @@ estimates_write_table(struct estimates *estimates, struct table_store *table,
 static int
 estimates_forget_dropped(struct estimates *estimates, struct error *err)
 {
+	const struct estimates_set none[ESTIMATES_TYPES] = {{NULL, 0}, {NULL, 0}};
+
 	for (size_t i = 0; i < estimates->size_count;) {
 		struct estimates_sizes *sizes = &estimates->sizes[i];
 
@@ -269,7 +297,7 @@ estimates_forget_dropped(struct estimates *estimates, struct error *err)
 			continue;
 		}
 		if (estimates_write_sizes(
-			estimates->executor, sizes->keyspace, sizes->table, NULL, 0, err) != 0)
+			estimates->executor, sizes->keyspace, sizes->table, none, err) != 0)
 			return -1;
 		free(sizes->keyspace);
 		free(sizes->table);
@@ -279,26 +307,48 @@ estimates_forget_dropped(struct estimates *estimates, struct error *err)
 }
 
 static int
+estimates_run_table(struct estimates *estimates, const struct topology *topology,
+    struct table_store *table, struct error *err)
+{
+	struct schema *schema = operations_schema(estimates->executor);
+	const struct keyspace_metadata *keyspace =
+	    schema_keyspace(schema, slice_of_string(table_store_keyspace(table)));
+	struct estimates_set sets[ESTIMATES_TYPES];
+	int rc = 0;
+
+	/* NULL: it was dropped a moment ago. */
+	if (keyspace != NULL) {
+		estimates_sets(topology, keyspace, sets);
+		rc = estimates_write_table(estimates, table, sets, err);
+		for (int k = 0; k < ESTIMATES_TYPES; k++)
+			free(sets[k].ranges);
+	}
+	schema_unref(schema);
+	return rc;
+}
+
+static int
 estimates_run_sizes(struct estimates *estimates, struct error *err)
 {
-	struct estimates_range *ranges;
+	struct cluster *cluster = estimates->executor->node->cluster;
+	const struct topology *topology;
 	struct table_store **tables;
-	uint32_t range_count, count;
+	uint32_t count;
 	int rc = 0;
 
 	if (!estimates->has_cleared && estimates_clear(estimates, err) != 0)
 		return -1;
-	ranges = estimates_primary_ranges(estimates->executor, &range_count);
+	topology = topology_acquire(cluster->topology);
 	tables = store_tables(estimates->executor->store, &count);
 	for (size_t i = 0; i < estimates->size_count; i++)
 		estimates->sizes[i].is_seen = false;
 	for (uint32_t i = 0; i < count && rc == 0; i++)
 		if (!estimates_is_local(table_store_keyspace(tables[i])))
-			rc = estimates_write_table(estimates, tables[i], ranges, range_count, err);
+			rc = estimates_run_table(estimates, topology, tables[i], err);
 	if (rc == 0)
 		rc = estimates_forget_dropped(estimates, err);
 	free(tables);
-	free(ranges);
+	topology_release(cluster->topology, topology);
 	return rc;
 }
 

@@ -41,6 +41,20 @@ def test_a_scan_over_all_ranges(sessions):
         assert {row.v for row in rows if row.k.startswith("scan")} == set(range(200))
 
 
+def test_size_estimates_of_all_nodes_are_the_ring_once(ring, sessions):
+    for table, where in (("size_estimates", ""), ("table_estimates", "AND range_type = 'primary'"),
+                         ("table_estimates", "AND range_type = 'local_primary'")):
+        ranges = []
+        for node, session in zip(ring.nodes, sessions):
+            node.nodetool("refreshsizeestimates")
+            ranges += [(int(row.range_start), int(row.range_end)) for row in session.execute(
+                f"SELECT * FROM system.{table} WHERE keyspace_name = 'ks' AND table_name = 't' {where}")]
+        ranges.sort()
+        assert len(ranges) == 3 * 16 + 1
+        assert ranges[0][0] == ranges[-1][1] == -2 ** 63
+        assert [end for _, end in ranges[:-1]] == [start for start, _ in ranges[1:]]
+
+
 def test_a_killed_node_costs_what_the_level_says(ring, sessions):
     ring[2].kill()
     for node in ring.nodes[:2]:

@@ -566,6 +566,43 @@ START_TEST(test_ranges_of_a_node_are_where_it_is_a_replica)
 }
 END_TEST
 
+START_TEST(test_local_primary_ranges_are_of_one_data_center)
+{
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		const struct topology *topology;
+		struct ring_fixture ring;
+		struct ring_range *ranges;
+		uint32_t count;
+
+		random_ring(&ring, seed);
+		ring_publish(&ring);
+		topology = topology_acquire(ring.holder);
+		count = topology_local_primary_ranges(topology, &ranges);
+		for (int p = 0; p < 50; p++) {
+			int64_t token = probe(&ring);
+			uint32_t tokens = topology_token_count(topology);
+			const struct member *owner = NULL;
+
+			/* The next token of somebody of this data center. */
+			for (uint32_t i = topology_token_index(topology, token), n = 0; n < tokens;
+			     i = (i + 1) % tokens, n++) {
+				(void)topology_token(topology, i, &owner);
+				if (strcmp(owner->datacenter,
+					topology_local_datacenter(topology)) == 0)
+					break;
+				owner = NULL;
+			}
+			if (token != INT64_MIN)
+				ck_assert_int_eq(ranges_have(ranges, count, token),
+				    owner != NULL && owner->peer->is_local);
+		}
+		free(ranges);
+		topology_release(ring.holder, topology);
+		ring_fixture_fini(&ring);
+	}
+}
+END_TEST
+
 START_TEST(test_ownership_sums_up_to_the_factors)
 {
 	for (uint64_t seed = 1; seed <= 50; seed++) {
@@ -826,6 +863,7 @@ main(void)
 	tcase_add_test(tcase, test_replicas_and_pending_ones_are_the_model_s);
 	tcase_add_test(tcase, test_who_becomes_a_replica_was_pending);
 	tcase_add_test(tcase, test_ranges_of_a_node_are_where_it_is_a_replica);
+	tcase_add_test(tcase, test_local_primary_ranges_are_of_one_data_center);
 	tcase_add_test(tcase, test_ownership_sums_up_to_the_factors);
 	tcase_add_test(tcase, test_members_are_found);
 	tcase_add_test(tcase, test_one_token_of_two_nodes_is_refused);
