@@ -64,8 +64,8 @@ batchlog_entry_store(struct coordinator *coordinator, struct batchlog_entry *ent
 	uint32_t peers;
 	int count;
 
-	count = replica_plan_batchlog_endpoints(
-	    topology, is_any, env_random_u64(coordinator->env), entry->peers, &err);
+	count = replica_plan_batchlog_endpoints(topology, coordinator->ring.batchlog,
+	    coordinator->ring.snitch, is_any, env_random_u64(coordinator->env), entry->peers, &err);
 	topology_release(coordinator->ring.topology, topology);
 	if (count < 0) {
 		entry->on_done(entry, &err, worker);

@@ -18,6 +18,7 @@
  */
 #include "base/consistency.h"
 #include "cluster/cluster_env.h"
+#include "cluster/replica_plan.h"
 #include "storage/store.h"
 
 struct coordinator;
@@ -77,6 +78,7 @@ struct coordinator_ring {
 	/* Throw the table's data on this node away; may take long. */
 	int (*truncate)(void *context, const struct table_metadata *table, struct error *err);
 	struct coordinator_hints hints;
+	enum batchlog_strategy batchlog; /* who keeps logged batches */
 };
 
 /* Before the first message; registers the handlers, and listens to the topology. */

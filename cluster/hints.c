@@ -11,6 +11,7 @@
 static const struct hints_settings hints_defaults = {
     .is_enabled = true,
     .is_window_persistent = true,
+    .ages_from_creation = true,
     .window_ms = 3 * 3600 * 1000,
     .throttle_bytes = 1024 << 10,
     .file_size_max = 128 << 20,
@@ -292,6 +293,8 @@ hints_write(void *context, struct peer *peer, struct message_payload *mutation, 
 	struct uuid host_id;
 	bool is_disabled;
 
+	if (!atomic_load_explicit(&hints->settings.ages_from_creation, memory_order_relaxed))
+		created_ms = env_wall_us(hints->env) / 1000;
 	return hints_find_host(hints, peer, &host_id, &is_disabled) &&
 	    hints_keep(hints, &host_id, slice_of(mutation->data, mutation->size), created_ms);
 }

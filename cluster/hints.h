@@ -27,6 +27,8 @@ struct hints_settings {
 	_Atomic bool is_enabled; /* hinted_handoff_enabled */
 	_Atomic bool is_window_persistent; /* hint_window_persistent_enabled */
 	_Atomic bool cleans_up; /* auto_hints_cleanup_enabled */
+	/* use_creation_time_for_hint_ttl: hints age from when the write was made, and not from when it was missed. */
+	_Atomic bool ages_from_creation;
 	_Atomic uint64_t window_ms; /* max_hint_window */
 	_Atomic uint64_t throttle_bytes; /* hinted_handoff_throttle, a second; 0: none */
 	_Atomic uint64_t file_size_max; /* max_hints_file_size */

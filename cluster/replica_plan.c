@@ -424,39 +424,83 @@ batchlog_is_live_other(const struct topology *topology, const struct member *mem
 	    atomic_load_explicit(&member->peer->is_alive, memory_order_relaxed);
 }
 
-/*
- * One candidate with even chance. not_rack: none of this rack (NULL: any); not_local_rack: nor of this
- * node's.
- */
+int
+batchlog_strategy_parse(const char *text, enum batchlog_strategy *out)
+{
+	static const char *const names[] = {
+	    [BATCHLOG_RANDOM_REMOTE] = "random_remote",
+	    [BATCHLOG_PREFER_LOCAL] = "prefer_local",
+	    [BATCHLOG_DYNAMIC_REMOTE] = "dynamic_remote",
+	    [BATCHLOG_DYNAMIC] = "dynamic",
+	};
+
+	for (int i = 0; i <= BATCHLOG_DYNAMIC; i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*out = (enum batchlog_strategy)i;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+/* Whom batchlog_choose() may choose. */
+struct batchlog_wish {
+	const struct topology *topology;
+	const struct member *taken; /* not this one; NULL: none is taken yet */
+	const char *rack; /* of this rack; NULL: of any */
+	const char *not_rack; /* not of this rack; NULL: of any */
+	bool not_local_rack; /* nor of this node's */
+	struct snitch *snitch; /* the quickest; NULL: by chance */
+};
+
+static bool
+batchlog_fits(const struct batchlog_wish *wish, const struct member *member)
+{
+	const char *local_rack = topology_local_rack(wish->topology);
+
+	return batchlog_is_live_other(wish->topology, member) && member != wish->taken &&
+	    member->rack != wish->not_rack && (wish->rack == NULL || member->rack == wish->rack) &&
+	    (!wish->not_local_rack || member->rack != local_rack);
+}
+
+/* One that fits, with even chance among those that are as quick; NULL: none does. */
 static const struct member *
-batchlog_choose(const struct topology *topology, const struct member *taken, const char *not_rack,
-    bool not_local_rack, uint64_t *random)
+batchlog_choose(const struct batchlog_wish *wish, uint64_t *random)
 {
 	const struct member *chosen = NULL;
-	uint32_t count = topology_member_count(topology), seen = 0;
+	uint32_t count = topology_member_count(wish->topology), seen = 0;
+	double best = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct member *member = topology_member(topology, i);
+		const struct member *member = topology_member(wish->topology, i);
+		double score = 0;
 
-		if (!batchlog_is_live_other(topology, member) || member == taken ||
-		    member->rack == not_rack ||
-		    (not_local_rack && member->rack == topology_local_rack(topology)))
+		if (!batchlog_fits(wish, member))
 			continue;
+		if (wish->snitch != NULL)
+			score = snitch_score(wish->snitch, member->peer);
+		if (chosen != NULL && score > best)
+			continue;
+		if (score < best)
+			seen = 0;
+		best = score;
 		*random = *random * 6364136223846793005ULL + 1442695040888963407ULL;
-		if ((*random >> 33) % ++seen == 0)
+		if (chosen == NULL || (*random >> 33) % ++seen == 0)
 			chosen = member;
+		seen = seen == 0 ? 1 : seen;
 	}
 	return chosen;
 }
 
 int
-replica_plan_batchlog_endpoints(const struct topology *topology, bool is_any, uint64_t random,
-    struct peer *out[2], struct error *err)
+replica_plan_batchlog_endpoints(const struct topology *topology, enum batchlog_strategy strategy,
+    struct snitch *snitch, bool is_any, uint64_t random, struct peer *out[2], struct error *err)
 {
+	bool is_dynamic = strategy == BATCHLOG_DYNAMIC || strategy == BATCHLOG_DYNAMIC_REMOTE;
+	struct batchlog_wish wish = {.topology = topology, .snitch = is_dynamic ? snitch : NULL};
 	struct batchlog_nodes nodes = {0, 0, 0};
 	uint32_t count = topology_member_count(topology);
-	const struct member *first, *second;
-	bool not_local_rack;
+	const struct member *first = NULL, *second;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct member *member = topology_member(topology, i);
@@ -472,11 +516,21 @@ replica_plan_batchlog_endpoints(const struct topology *topology, bool is_any, ui
 		out[0] = topology_local_peer(topology);
 		return 1;
 	}
-	not_local_rack = nodes.live > 2 && nodes.live_elsewhere >= 2;
-	first = batchlog_choose(topology, NULL, NULL, not_local_rack, &random);
-	second = batchlog_choose(topology, first, first->rack, not_local_rack, &random);
+	if (strategy == BATCHLOG_PREFER_LOCAL) {
+		wish.rack = topology_local_rack(topology);
+		first = batchlog_choose(&wish, &random);
+		wish.rack = NULL;
+	} else if (strategy != BATCHLOG_DYNAMIC) {
+		wish.not_local_rack = nodes.live > 2 && nodes.live_elsewhere >= 2;
+	}
+	if (first == NULL)
+		first = batchlog_choose(&wish, &random);
+	wish.taken = first;
+	wish.not_rack = first->rack;
+	second = batchlog_choose(&wish, &random);
+	wish.not_rack = NULL;
 	if (second == NULL)
-		second = batchlog_choose(topology, first, NULL, not_local_rack, &random);
+		second = batchlog_choose(&wish, &random);
 	out[0] = first->peer;
 	if (second == NULL)
 		return 1;

@@ -104,14 +104,26 @@ int replica_plan_counter_leader(const struct topology *topology,
     const struct replication *replication, int64_t token, enum consistency level,
     struct snitch *snitch, uint64_t random, struct peer **out, struct error *err);
 
+/* batchlog_endpoint_strategy. */
+enum batchlog_strategy {
+	BATCHLOG_RANDOM_REMOTE, /* of other racks than this node's, where there are enough */
+	BATCHLOG_PREFER_LOCAL, /* one of this node's rack, one of another */
+	BATCHLOG_DYNAMIC_REMOTE, /* as RANDOM_REMOTE, but the quickest */
+	BATCHLOG_DYNAMIC, /* the quickest of all racks */
+};
+/* "random_remote", ..; -1: no such. */
+int batchlog_strategy_parse(const char *text, enum batchlog_strategy *out);
+
 /*
  * Who keeps a logged batch (ReplicaPlans.forBatchlogWrite): two live nodes of the local data center other than this
- * one, of different racks, not this node's where that can be; fewer only when there are no more; this node
+ * one, of different racks where that can be; fewer only when there are no more; this node
  * alone in a data center of one. Returns how many (1 or 2), block_for is the same. With no node alive
- * there: 1 and this node when is_any, else -1 with ERROR_UNAVAILABLE.
+ * there: 1 and this node when is_any, else -1 with ERROR_UNAVAILABLE. The snitch knows who is quick; NULL where the
+ * strategy does not ask.
  */
-int replica_plan_batchlog_endpoints(const struct topology *topology, bool is_any, uint64_t random,
-    struct peer *out[2], struct error *err);
+int
+replica_plan_batchlog_endpoints(const struct topology *topology, enum batchlog_strategy strategy,
+    struct snitch *snitch, bool is_any, uint64_t random, struct peer *out[2], struct error *err);
 
 /* ---- Reads of a token range ---- */
 

@@ -60,13 +60,13 @@ struct replication_place {
 /*
  * The options of a statement as the schema keeps them: the class with its package first; NetworkTopologyStrategy's
  * `replication_factor` spread over all places that are not named (ALTER: those that had a factor keep it), factors of 0
- * left out; SimpleStrategy's factor 1 where none is given. `before`: the keyspace's options so far, NULL for CREATE. Slices of
+ * left out; where no factor is given at all `default_factor` (default_keyspace_rf), by ALTER what SimpleStrategy had. `before`: the keyspace's options so far, NULL for CREATE. Slices of
  * *out are the given ones or the arena's. ERROR_CONFIG with Cassandra's texts: a class that is none or reserved, a data center
  * that is no place, a factor that is wrong or transient, no data center at all.
  */
 int replication_prepare(const struct option_map *given, const struct option_map *before,
     struct slice keyspace, const struct replication_place *places, uint32_t place_count,
-    struct arena *arena, struct option_map *out, struct error *err);
+    int32_t default_factor, struct arena *arena, struct option_map *out, struct error *err);
 
 /* What a client is warned of after that; warn() is called for each text. `before` as above. */
 typedef void (*replication_warn_fn)(void *argument, const char *text);

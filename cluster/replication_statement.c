@@ -17,6 +17,7 @@ struct replication_statement {
 	struct slice keyspace;
 	const struct replication_place *places;
 	uint32_t place_count;
+	struct slice default_factor;
 	struct arena *arena;
 	enum replication_class class;
 	struct option_map *out;
@@ -107,6 +108,17 @@ replication_spread(
 		    statement, slice_of_string(statement->places[i].datacenter), *factor);
 }
 
+/* Without a word about factors: SimpleStrategy's own goes on. */
+static const struct slice *
+replication_unsaid(const struct replication_statement *statement)
+{
+	const struct slice *factor = statement->before == NULL
+	    ? NULL
+	    : option_map_get(statement->before, "replication_factor");
+
+	return factor != NULL ? factor : &statement->default_factor;
+}
+
 static int
 replication_prepare_topology(const struct replication_statement *statement, struct error *err)
 {
@@ -124,9 +136,8 @@ replication_prepare_topology(const struct replication_statement *statement, stru
 		    !replication_is_factor_key(entry->key))
 			option_map_put(&all, entry->key, entry->value, statement->arena);
 	}
-	/* From SimpleStrategy without a word about factors: its own goes on. */
-	if (factor == NULL && all.count == 0 && before != NULL)
-		factor = option_map_get(before, "replication_factor");
+	if (factor == NULL && all.count == 0)
+		factor = replication_unsaid(statement);
 	replication_spread(&spread, factor, keeps_before);
 	if (all.count == 0)
 		return error_set(
@@ -142,8 +153,9 @@ replication_prepare_topology(const struct replication_statement *statement, stru
 int
 replication_prepare(const struct option_map *given, const struct option_map *before,
     struct slice keyspace, const struct replication_place *places, uint32_t place_count,
-    struct arena *arena, struct option_map *out, struct error *err)
+    int32_t default_factor, struct arena *arena, struct option_map *out, struct error *err)
 {
+	const char *default_text = arena_printf(arena, "%d", (int)default_factor);
 	struct replication_statement statement = {.given = given,
 	    .before = before,
 	    .keyspace = keyspace,
@@ -153,6 +165,9 @@ replication_prepare(const struct option_map *given, const struct option_map *bef
 	    .out = out};
 	const struct slice *class_name = option_map_get(given, "class"), *factor;
 
+	if (default_text == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a schema change");
+	statement.default_factor = slice_of_string(default_text);
 	if (class_name == NULL)
 		return error_set(err, ERROR_CONFIG, "Missing replication strategy class");
 	if (replication_parse_class(*class_name, &statement.class, err) != 0)
@@ -171,7 +186,7 @@ replication_prepare(const struct option_map *given, const struct option_map *bef
 	if (statement.class == REPLICATION_SIMPLE) {
 		factor = option_map_get(given, "replication_factor");
 		option_map_put(out, slice_of_string("replication_factor"),
-		    factor == NULL ? slice_of_string("1") : *factor, arena);
+		    factor == NULL ? *replication_unsaid(&statement) : *factor, arena);
 	}
 	return 0;
 }

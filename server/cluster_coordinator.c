@@ -80,7 +80,13 @@ cluster_set_coordinator(struct cluster *cluster, struct coordinator *coordinator
 	    .tombstone_failure_threshold = cluster_tombstone_threshold,
 	    .truncate = cluster_truncate,
 	};
+	const char *strategy = cluster->node->config->batchlog_endpoint_strategy;
 
+	if (batchlog_strategy_parse(strategy, &ring.batchlog) != 0)
+		return error_set(err, ERROR_CONFIG,
+		    "batchlog_endpoint_strategy: '%s' is none of random_remote, prefer_local, "
+		    "dynamic_remote and dynamic",
+		    strategy);
 	if (cluster_open_hints(cluster, err) != 0)
 		return -1;
 	ring.hints = hints_for_coordinator(cluster->hints);

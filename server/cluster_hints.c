@@ -59,6 +59,7 @@ cluster_set_hints(const struct config *config, struct hints *hints)
 	atomic_store(&settings->is_window_persistent, config->hint_window_persistent_enabled);
 	atomic_store(&settings->cleans_up, config->auto_hints_cleanup_enabled);
 	atomic_store(&settings->window_ms, (uint64_t)config->max_hint_window);
+	atomic_store(&settings->ages_from_creation, config->use_creation_time_for_hint_ttl);
 	atomic_store(&settings->throttle_bytes, (uint64_t)config->hinted_handoff_throttle);
 	atomic_store(&settings->file_size_max, (uint64_t)config->max_hints_file_size);
 	atomic_store(&settings->host_size_max, (uint64_t)config->max_hints_size_per_host);

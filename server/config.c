@@ -44,6 +44,7 @@ static const struct {
 	"v1_without_linearizable_reads_or_rejected_writes v1 "
 	"v2_without_linearizable_reads_or_rejected_writes v2_without_linearizable_reads "
 	"v2"},
+    {"batchlog_endpoint_strategy", "random_remote prefer_local dynamic_remote dynamic"},
     {"repair_command_pool_full_strategy", "queue reject"},
     {"server_encryption_options__internode_encryption", "none dc rack all"},
     {"user_function_timeout_policy", "ignore die die_immediate"},

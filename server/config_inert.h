@@ -38,7 +38,6 @@
 	X(automatic_sstable_upgrade) \
 	X(back_pressure_enabled) \
 	X(back_pressure_strategy__class_name) \
-	X(batchlog_endpoint_strategy) \
 	X(block_for_peers_in_remote_dcs) \
 	X(block_for_peers_timeout_in_secs) \
 	X(buffer_pool_use_heap_if_exhausted) \
@@ -79,7 +78,6 @@
 	X(data_disk_usage_max_disk_size) \
 	X(data_disk_usage_percentage_fail_threshold) \
 	X(data_disk_usage_percentage_warn_threshold) \
-	X(default_keyspace_rf) \
 	X(denylist_consistency_level) \
 	X(denylist_initial_load_retry) \
 	X(denylist_max_keys_per_table) \
@@ -121,7 +119,6 @@
 	X(index_summary_resize_interval) \
 	X(initial_range_tombstone_list_allocation_size) \
 	X(internode_error_reporting_exclusions__subnets) \
-	X(internode_timeout) \
 	X(items_per_collection_fail_threshold) \
 	X(items_per_collection_warn_threshold) \
 	X(key_cache_migrate_during_compaction) \
@@ -245,7 +242,6 @@
 	X(traverse_auth_from_root) \
 	X(trickle_fsync_interval) \
 	X(uncompressed_tables_enabled) \
-	X(use_creation_time_for_hint_ttl) \
 	X(use_deterministic_table_id) \
 	X(use_offheap_merkle_trees) \
 	X(use_statements_enabled) \

@@ -121,6 +121,7 @@ internode_configure(struct internode *internode)
 	internode->compression = internode_scope_of(config->internode_compression);
 	internode->encryption =
 	    internode_scope_of(config->server_encryption_options__internode_encryption);
+	internode->counts_waiting = config->internode_timeout;
 	internode->is_tls_optional = config->server_encryption_options__optional;
 }
 

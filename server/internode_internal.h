@@ -252,6 +252,8 @@ struct internode {
 	size_t message_max;
 	enum internode_scope compression, encryption;
 	bool is_tls_optional;
+	bool
+	    counts_waiting; /* internode_timeout: the time that a message has waited here is part of its timeout */
 
 	struct lock lock;
 	struct tls_context *tls; /* guarded by lock; NULL: none */

@@ -387,7 +387,8 @@ internode_link_fill(struct internode_link *link)
 			internode_link_expire(link, message, &given);
 			continue;
 		}
-		message_encode(message, &internode->local, now,
+		message_encode(message, &internode->local,
+		    internode->counts_waiting ? now : message->created_ns,
 		    frame_record_begin(&link->writer, &link->out, size));
 		frame_record_end(&link->writer, &link->out);
 		given.count++;

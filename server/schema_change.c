@@ -198,7 +198,7 @@ schema_start(struct executor *executor, struct error *err)
 	struct schema *system, *schema;
 	int rc;
 
-	if (system_tables_schema(&system, err) != 0)
+	if (system_tables_schema(executor->config->default_keyspace_rf, &system, err) != 0)
 		return -1;
 	rc = schema_sync_put(executor, system, err);
 	/* The schema is in SSTables and in the commit log: its own tables are replayed first. */

@@ -31,6 +31,7 @@ struct schema_transformation {
 	/* The cluster's data centers. */
 	const struct replication_place *places;
 	uint32_t place_count;
+	int32_t default_factor; /* default_keyspace_rf */
 
 	/* Set by the transformation. */
 	struct slice name; /* of the keyspace */

@@ -86,7 +86,7 @@ keyspace_parse_replication(struct schema_transformation *transformation,
 		    ast_slice(property->entries[i].value), transformation->arena);
 	return replication_prepare(&given, before == NULL ? NULL : &before->replication,
 	    transformation->name, transformation->places, transformation->place_count,
-	    transformation->arena, out, err);
+	    transformation->default_factor, transformation->arena, out, err);
 }
 
 /* Unknown names are refused before anything else is looked at. */

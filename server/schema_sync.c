@@ -414,6 +414,7 @@ schema_places(struct executor *executor, struct schema_transformation *transform
 	}
 	topology_release(holder, topology);
 	transformation->places = places;
+	transformation->default_factor = executor->config->default_keyspace_rf;
 	transformation->place_count = count;
 	if (places != NULL && count == 0) {
 		places[0] =

@@ -9,16 +9,16 @@ enum { SYSTEM_TABLES_BLOCK = 16 << 10 };
 static const struct {
 	const char *name;
 	const char *class_name;
-	const char *factor; /* NULL: none */
+	int32_t factor; /* default_keyspace_rf where that is more; 0: none */
 	bool is_virtual;
 } system_keyspaces[] = {
-    {"system", "org.apache.cassandra.locator.LocalStrategy", NULL, false},
-    {"system_schema", "org.apache.cassandra.locator.LocalStrategy", NULL, false},
-    {"system_auth", "org.apache.cassandra.locator.SimpleStrategy", "1", false},
-    {"system_distributed", "org.apache.cassandra.locator.SimpleStrategy", "3", false},
-    {"system_traces", "org.apache.cassandra.locator.SimpleStrategy", "2", false},
-    {"system_views", "org.apache.cassandra.locator.LocalStrategy", NULL, true},
-    {"system_virtual_schema", "org.apache.cassandra.locator.LocalStrategy", NULL, true},
+    {"system", "org.apache.cassandra.locator.LocalStrategy", 0, false},
+    {"system_schema", "org.apache.cassandra.locator.LocalStrategy", 0, false},
+    {"system_auth", "org.apache.cassandra.locator.SimpleStrategy", 1, false},
+    {"system_distributed", "org.apache.cassandra.locator.SimpleStrategy", 3, false},
+    {"system_traces", "org.apache.cassandra.locator.SimpleStrategy", 2, false},
+    {"system_views", "org.apache.cassandra.locator.LocalStrategy", 0, true},
+    {"system_virtual_schema", "org.apache.cassandra.locator.LocalStrategy", 0, true},
 };
 
 static int
@@ -62,18 +62,25 @@ system_table_build(const struct system_table_definition *definition, bool is_vir
 }
 
 static int
-system_keyspace_build(size_t index, const struct schema *schema, struct arena *arena,
-    struct keyspace_metadata **out, struct error *err)
+system_keyspace_build(size_t index, const struct schema *schema, int32_t default_factor,
+    struct arena *arena, struct keyspace_metadata **out, struct error *err)
 {
+	int32_t factor = system_keyspaces[index].factor;
 	struct option_map replication = {NULL, 0};
 	struct keyspace_metadata *keyspace, *changed;
 	struct table_metadata *table;
 
 	option_map_put(&replication, slice_of_string("class"),
 	    slice_of_string(system_keyspaces[index].class_name), arena);
-	if (system_keyspaces[index].factor != NULL)
+	if (factor > 0) {
+		const char *text = arena_printf(
+		    arena, "%d", (int)(factor > default_factor ? factor : default_factor));
+
+		if (text == NULL)
+			return error_set(err, ERROR_NO_MEMORY, "no memory for the system tables");
 		option_map_put(&replication, slice_of_string("replication_factor"),
-		    slice_of_string(system_keyspaces[index].factor), arena);
+		    slice_of_string(text), arena);
+	}
 	keyspace = keyspace_new(slice_of_string(system_keyspaces[index].name), &replication, true,
 	    system_keyspaces[index].is_virtual);
 	for (size_t i = 0; i < system_table_definition_count; i++) {
@@ -94,16 +101,16 @@ system_keyspace_build(size_t index, const struct schema *schema, struct arena *a
 }
 
 int
-system_tables_schema(struct schema **out, struct error *err)
+system_tables_schema(int32_t default_factor, struct schema **out, struct error *err)
 {
 	struct schema *schema = schema_new(), *changed;
-	struct keyspace_metadata *keyspace;
+	struct keyspace_metadata *keyspace = NULL;
 	struct arena arena;
 	int rc = 0;
 
 	arena_init(&arena, SYSTEM_TABLES_BLOCK);
 	for (size_t i = 0; i < sizeof(system_keyspaces) / sizeof(system_keyspaces[0]); i++) {
-		rc = system_keyspace_build(i, schema, &arena, &keyspace, err);
+		rc = system_keyspace_build(i, schema, default_factor, &arena, &keyspace, err);
 		if (rc != 0)
 			break;
 		changed = schema_with_keyspace(schema, keyspace);

@@ -25,6 +25,6 @@ extern const size_t system_table_definition_count;
  * A new snapshot with all of them and nothing else; *out has one reference. Fails only when a
  * definition is wrong, which its test finds.
  */
-int system_tables_schema(struct schema **out, struct error *err);
+int system_tables_schema(int32_t default_factor, struct schema **out, struct error *err);
 
 #endif

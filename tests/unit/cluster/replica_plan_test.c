@@ -449,23 +449,27 @@ START_TEST(test_a_batchlog_lies_on_two_racks)
 	plan_fixture_init(&fixture, three_and_three());
 	plan_fixture_take(&fixture);
 	for (uint64_t random = 0; random < 64; random++) {
-		ck_assert_int_eq(replica_plan_batchlog_endpoints(
-				     fixture.topology, false, random * 31, found, &fixture.err),
+		ck_assert_int_eq(
+		    replica_plan_batchlog_endpoints(fixture.topology, BATCHLOG_RANDOM_REMOTE, NULL,
+			false, random * 31, found, &fixture.err),
 		    2);
 		pairs |= 1U << found[0]->endpoint.address[3] | 1U << found[1]->endpoint.address[3];
 		ck_assert_ptr_ne(found[0], found[1]);
 	}
 	ck_assert_uint_eq(pairs, 1U << 2 | 1U << 3);
 	set_alive(&fixture, "13456");
-	ck_assert_int_eq(
-	    replica_plan_batchlog_endpoints(fixture.topology, false, 1, found, &fixture.err), 1);
+	ck_assert_int_eq(replica_plan_batchlog_endpoints(fixture.topology, BATCHLOG_RANDOM_REMOTE,
+			     NULL, false, 1, found, &fixture.err),
+	    1);
 	ck_assert_uint_eq(found[0]->endpoint.address[3], 3);
 	set_alive(&fixture, "1456");
 	expect_unavailable(&fixture,
-	    replica_plan_batchlog_endpoints(fixture.topology, false, 1, found, &fixture.err),
+	    replica_plan_batchlog_endpoints(
+		fixture.topology, BATCHLOG_RANDOM_REMOTE, NULL, false, 1, found, &fixture.err),
 	    CONSISTENCY_ONE, 1, 0, "Cannot achieve consistency level ONE");
-	ck_assert_int_eq(
-	    replica_plan_batchlog_endpoints(fixture.topology, true, 1, found, &fixture.err), 1);
+	ck_assert_int_eq(replica_plan_batchlog_endpoints(fixture.topology, BATCHLOG_RANDOM_REMOTE,
+			     NULL, true, 1, found, &fixture.err),
+	    1);
 	ck_assert(found[0]->is_local);
 
 	/* Enough elsewhere: this node's rack is left alone, and two racks are taken. */
@@ -474,13 +478,27 @@ START_TEST(test_a_batchlog_lies_on_two_racks)
 	ring_set_tokens(&fixture.ring, ring_add(&fixture.ring, "dc1", "r2"), &(int64_t){32}, 1);
 	plan_fixture_take(&fixture);
 	for (uint64_t random = 0; random < 64; random++) {
-		ck_assert_int_eq(replica_plan_batchlog_endpoints(
-				     fixture.topology, false, random * 31, found, &fixture.err),
+		ck_assert_int_eq(
+		    replica_plan_batchlog_endpoints(fixture.topology, BATCHLOG_RANDOM_REMOTE, NULL,
+			false, random * 31, found, &fixture.err),
 		    2);
 		for (int i = 0; i < 2; i++)
 			ck_assert_str_ne(topology_rack(fixture.topology, found[i]), "r1");
 		ck_assert_ptr_ne(topology_rack(fixture.topology, found[0]),
 		    topology_rack(fixture.topology, found[1]));
+		ck_assert_int_eq(
+		    replica_plan_batchlog_endpoints(fixture.topology, BATCHLOG_PREFER_LOCAL, NULL,
+			false, random * 31, found, &fixture.err),
+		    2);
+		ck_assert_str_eq(topology_rack(fixture.topology, found[0]), "r1");
+		ck_assert_str_ne(topology_rack(fixture.topology, found[1]), "r1");
+		/* Nobody knows who is quick. */
+		ck_assert_int_eq(
+		    replica_plan_batchlog_endpoints(fixture.topology, BATCHLOG_DYNAMIC_REMOTE, NULL,
+			false, random * 31, found, &fixture.err),
+		    2);
+		for (int i = 0; i < 2; i++)
+			ck_assert_str_ne(topology_rack(fixture.topology, found[i]), "r1");
 	}
 	plan_fixture_fini(&fixture);
 }

@@ -37,6 +37,8 @@ warned(void *argument, const char *text)
 	append(argument, 512, text);
 }
 
+static int32_t default_factor = 1;
+
 /* Options without the class's package, then what is warned of. Or the error. */
 static const char *
 prepared(const char *given, const char *before)
@@ -52,7 +54,7 @@ prepared(const char *given, const char *before)
 		old = options_of(before, &arena);
 	text[0] = '\0';
 	if (replication_prepare(&options, before == NULL ? NULL : &old, slice_of_string("ks"),
-		places, 2, &arena, &out, &err) != 0) {
+		places, 2, default_factor, &arena, &out, &err) != 0) {
 		ck_assert_int_eq(err.code, ERROR_CONFIG);
 		append(text, sizeof(text), err.text);
 		arena_fini(&arena);
@@ -93,6 +95,7 @@ static const struct {
     {"class SimpleStrategy replication_factor 5", NULL,
 	"SimpleStrategy replication_factor 5; " HIGH
 	"5 for keyspace ks is higher than the number of nodes 4"},
+    {"class NetworkTopologyStrategy", NULL, "NetworkTopologyStrategy dc1 1 dc2 1"},
     {"class NetworkTopologyStrategy replication_factor 1", NULL,
 	"NetworkTopologyStrategy dc1 1 dc2 1"},
     {"class NetworkTopologyStrategy replication_factor 3 dc2 1", NULL,
@@ -111,8 +114,6 @@ static const struct {
     {"class EverywhereStrategy", NULL, "EverywhereStrategy"},
     /* Errors */
     {"replication_factor 2", NULL, "Missing replication strategy class"},
-    {"class NetworkTopologyStrategy", NULL,
-	"Configuration for at least one datacenter must be present"},
     {"class NetworkTopologyStrategy dc3 2", NULL,
 	"Unrecognized strategy option {dc3} passed to NetworkTopologyStrategy for keyspace ks"},
     {"class SimpleStrategy dc1 2", NULL,
@@ -129,8 +130,27 @@ static const struct {
 
 START_TEST(test_statements)
 {
+	default_factor = 1;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		ck_assert_str_eq(prepared(cases[i].given, cases[i].before), cases[i].result);
+}
+END_TEST
+
+START_TEST(test_default_keyspace_rf)
+{
+	default_factor = 3;
+	ck_assert_str_eq(
+	    prepared("class SimpleStrategy", NULL), "SimpleStrategy replication_factor 3");
+	ck_assert_str_eq(prepared("class SimpleStrategy replication_factor 2", NULL),
+	    "SimpleStrategy replication_factor 2");
+	ck_assert_str_eq(
+	    prepared("class SimpleStrategy", "class SimpleStrategy replication_factor 2"),
+	    "SimpleStrategy replication_factor 2");
+	ck_assert_str_eq(
+	    prepared("class SimpleStrategy", "class NetworkTopologyStrategy dc1 1 dc2 1"),
+	    "SimpleStrategy replication_factor 3" REPAIR);
+	ck_assert_str_eq(
+	    prepared("class NetworkTopologyStrategy dc1 1", NULL), "NetworkTopologyStrategy dc1 1");
 }
 END_TEST
 
@@ -143,6 +163,7 @@ main(void)
 	int failed;
 
 	tcase_add_test(tcase, test_statements);
+	tcase_add_test(tcase, test_default_keyspace_rf);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
