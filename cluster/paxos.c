@@ -536,6 +536,7 @@ paxos_retry(struct paxos_run *run)
 	uint64_t pause_ms = 1 + env_random_u64(options->cluster->env) % PAXOS_BACKOFF_MAX_MS;
 
 	atomic_fetch_add_explicit(&run->paxos->contentions, 1, memory_order_relaxed);
+	store_count_contention(options->store, run->request->table, run->request->key);
 	if (paxos_now(run) >= run->deadline_ns && !paxos_ballot_is_none(&run->unsettled)) {
 		paxos_fail_unknown(run, 1);
 		return;

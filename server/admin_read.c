@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "cql/value.h"
 #include "server/admin_internal.h"
+#include "server/client_history.h"
 #include "server/cluster.h"
 #include "server/node.h"
 #include "server/operations.h"
@@ -244,14 +245,27 @@ admin_add_client(void *argument, const struct network_client *client)
 	json_array_append_new(argument, json);
 }
 
+static void
+admin_add_client_seen(void *argument, const struct client_seen *seen)
+{
+	json_t *json = json_object();
+
+	admin_set_text(json, "address", seen->address);
+	admin_set_number(json, "protocol_version", (uint64_t)seen->version);
+	admin_set_number(json, "last_seen_ms", (uint64_t)seen->last_ms);
+	json_array_append_new(argument, json);
+}
+
 static int
 admin_get_clients(struct admin_call *call, struct error *err)
 {
-	json_t *clients = json_array();
+	json_t *clients = json_array(), *seen = json_array();
 
 	(void)err;
 	network_each_client(call->node->network, admin_add_client, clients);
+	client_history_each(network_clients_seen(call->node->network), admin_add_client_seen, seen);
 	admin_set(call->answer, "clients", clients);
+	admin_set(call->answer, "seen", seen);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "server/admin_internal.h"
 #include "server/estimates.h"
 #include "server/internode.h"
+#include "server/client_history.h"
 #include "server/cluster.h"
 #include "server/node.h"
 #include "server/operations.h"
@@ -45,6 +46,14 @@ admin_each_table(struct admin_call *call,
 	json_object_set_new(call->answer, "tables", json_integer(count));
 	free(tables);
 	return rc;
+}
+
+static int
+admin_post_clear_client_history(struct admin_call *call, struct error *err)
+{
+	(void)err;
+	client_history_clear(network_clients_seen(call->node->network));
+	return 0;
 }
 
 static int
@@ -425,6 +434,7 @@ const struct admin_route admin_writes[] = {
     {"cleanup", true, admin_post_cleanup},
     {"cancelrepair", true, admin_post_cancel_repair},
     {"clearsnapshot", true, admin_post_clear_snapshots},
+    {"clearclienthistory", true, admin_post_clear_client_history},
     {"compact", true, admin_post_compact},
     {"compactionthroughput", true, admin_post_compaction_throughput},
     {"concurrency", true, admin_post_concurrency},

@@ -412,6 +412,8 @@ connection_note_options(struct connection *connection, const struct request_star
 	    ? NULL
 	    : arena_strndup(&connection->strings, (const char *)version.data, version.size);
 	connection->client.version = connection->handshake.version;
+	client_history_add(&loop->network->clients_seen, connection->client.address,
+	    connection->client.version, env_wall_us(loop->network->node->env) / 1000);
 	if (connection->tls != NULL) {
 		connection->ssl_cipher = tls_cipher(connection->tls);
 		connection->ssl_protocol = tls_protocol(connection->tls);

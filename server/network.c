@@ -84,6 +84,7 @@ network_new(struct node *node)
 	network->node = node;
 	network->loop_count = node->metrics.loop_count;
 	network->listen_fd = -1;
+	client_history_init(&network->clients_seen);
 	lock_init(&network->control, "network control", RANK_NETWORK_CONTROL);
 	lock_init(&network->lock, "network", RANK_NETWORK);
 	limits_init(&network->limits);
@@ -487,6 +488,7 @@ network_free(struct network *network)
 	limits_fini(&network->limits);
 	lock_fini(&network->lock);
 	lock_fini(&network->control);
+	client_history_fini(&network->clients_seen);
 	free(network);
 }
 
@@ -513,6 +515,12 @@ network_client_count(const struct network *network)
 		count +=
 		    atomic_load_explicit(&network->loops[i].connection_count, memory_order_relaxed);
 	return count;
+}
+
+struct client_history *
+network_clients_seen(struct network *network)
+{
+	return &network->clients_seen;
 }
 
 static void

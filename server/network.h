@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include "base/error.h"
 
+struct client_history;
 struct network;
 struct node;
 
@@ -52,6 +53,8 @@ uint32_t network_client_count(const struct network *network);
 /* Calls `each` for every connection; takes each loop's list lock for the walk. Any thread. */
 typedef void (*network_client_fn)(void *argument, const struct network_client *client);
 void network_each_client(struct network *network, network_client_fn each, void *argument);
+/* Who was ever connected. Lives as long as the network. */
+struct client_history *network_clients_seen(struct network *network);
 
 /* Re-read the TLS files (SIGHUP, reloadssl). The old ones stay on failure. */
 int network_reload_tls(struct network *network, struct error *err);

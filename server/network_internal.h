@@ -5,6 +5,7 @@
 /* The insides of the network stage, shared by network.c, loop.c, connection*.c and events.c. */
 #include <stdatomic.h>
 #include "base/lock.h"
+#include "server/client_history.h"
 #include "server/limits.h"
 #include "server/loop.h"
 #include "server/network.h"
@@ -43,6 +44,8 @@ struct network {
 	/* Guarded by lock. */
 	struct lock lock;
 	struct tls_context *tls;
+
+	struct client_history clients_seen;
 
 	atomic_uint undrained; /* loops with clients, while stopping: all live until none has any */
 	atomic_bool is_listening;

@@ -50,33 +50,59 @@ sampler_smallest(struct sampler *sampler)
 	return smallest;
 }
 
+/* NULL: there is no place, and `least` is not more than the smallest count. Guarded by the caller. */
+static struct sampler_entry *
+sampler_entry_of(struct sampler *sampler, struct slice key, uint64_t least)
+{
+	struct sampler_entry *entry = map_get(&sampler->by_key, key);
+
+	if (entry != NULL)
+		return entry;
+	if (sampler->used < sampler->capacity) {
+		entry = &sampler->entries[sampler->used++];
+	} else {
+		entry = sampler_smallest(sampler);
+		if (entry->count >= least)
+			return NULL;
+		map_remove(&sampler->by_key, slice_of(entry->key, entry->size));
+		entry->error = entry->count;
+	}
+	memcpy(entry->key, key.data, key.size);
+	entry->size = (uint16_t)key.size;
+	map_put(&sampler->by_key, slice_of(entry->key, entry->size), entry);
+	return entry;
+}
+
 void
 sampler_add(struct sampler *sampler, struct slice key)
 {
-	struct sampler_entry *entry;
+	if (key.size > SAMPLER_KEY_MAX)
+		key.size = SAMPLER_KEY_MAX;
+	lock_take(&sampler->lock);
+	if (sampler->entries != NULL) {
+		sampler->seen++;
+		sampler_entry_of(sampler, key, UINT64_MAX)->count++;
+	}
+	lock_drop(&sampler->lock);
+}
+
+void
+sampler_add_max(struct sampler *sampler, struct slice key, uint64_t value)
+{
+	struct sampler_entry *entry = NULL;
 
 	if (key.size > SAMPLER_KEY_MAX)
 		key.size = SAMPLER_KEY_MAX;
 	lock_take(&sampler->lock);
-	if (sampler->entries == NULL) {
-		lock_drop(&sampler->lock);
-		return;
+	if (sampler->entries != NULL) {
+		sampler->seen++;
+		entry = sampler_entry_of(sampler, key, value);
 	}
-	sampler->seen++;
-	entry = map_get(&sampler->by_key, key);
-	if (entry == NULL) {
-		if (sampler->used < sampler->capacity) {
-			entry = &sampler->entries[sampler->used++];
-		} else {
-			entry = sampler_smallest(sampler);
-			map_remove(&sampler->by_key, slice_of(entry->key, entry->size));
-			entry->error = entry->count;
-		}
-		memcpy(entry->key, key.data, key.size);
-		entry->size = (uint16_t)key.size;
-		map_put(&sampler->by_key, slice_of(entry->key, entry->size), entry);
+	if (entry != NULL) {
+		entry->error = 0;
+		if (value > entry->count)
+			entry->count = value;
 	}
-	entry->count++;
 	lock_drop(&sampler->lock);
 }
 

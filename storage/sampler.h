@@ -6,7 +6,8 @@
  * Which partitions are read and written most, while somebody wants to know (nodetool toppartitions;
  * FrequencySampler). A space-saving sketch (Metwally et al., "Efficient computation of frequent and top-k
  * elements in data streams"): `capacity` counters; a key that has none takes over the smallest one, whose
- * count becomes its error. Off it costs one relaxed load per operation.
+ * count becomes its error. Off it costs one relaxed load per operation. Or the greatest value that each key had
+ * (MaxSampler): there a key that has no place takes that of the smallest value, if its own is greater.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,7 +19,7 @@
 enum { SAMPLER_KEY_MAX = 256 }; /* longer keys are cut: they are shown to people */
 
 struct sampler_entry {
-	uint64_t count, error;
+	uint64_t count, error; /* of a greatest value: that, and 0 */
 	uint16_t size;
 	uint8_t key[SAMPLER_KEY_MAX];
 };
@@ -39,6 +40,7 @@ void sampler_fini(struct sampler *sampler);
 bool sampler_start(struct sampler *sampler, uint32_t capacity);
 /* Any thread. */
 void sampler_add(struct sampler *sampler, struct slice key);
+void sampler_add_max(struct sampler *sampler, struct slice key, uint64_t value);
 /* End, and copy out up to `limit` entries, most frequent first. *entries is for free(). Returns how many. */
 uint32_t sampler_finish(
     struct sampler *sampler, uint32_t limit, struct sampler_entry **entries, uint64_t *seen);

@@ -261,6 +261,9 @@ store_insert(struct store *store, const struct store_write *write, struct slice 
 		}
 		if (sampler_is_on(&table->samplers[STORE_SAMPLE_WRITES]))
 			sampler_add(&table->samplers[STORE_SAMPLE_WRITES], mutation->key);
+		if (sampler_is_on(&table->samplers[STORE_SAMPLE_WRITE_SIZE]))
+			sampler_add_max(
+			    &table->samplers[STORE_SAMPLE_WRITE_SIZE], mutation->key, record.size);
 		/* Chosen before the place in the log is: see table_flush_begin(). */
 		memtables[i] = atomic_load_explicit(&table->current, memory_order_acquire);
 	}

@@ -196,6 +196,9 @@ int store_read(struct store *store, const struct read_command *command, struct a
  */
 void store_count_read(struct store *store, const struct table_metadata *table, uint64_t live_rows,
     uint64_t tombstones);
+/* Another ballot was in the way of a conditional statement on this partition. */
+void
+store_count_contention(struct store *store, const struct table_metadata *table, struct slice key);
 /* One more replica was asked since the others were slow (speculativeRetries). */
 void store_count_speculative_retry(struct store *store, const struct table_metadata *table);
 
@@ -447,11 +450,19 @@ int store_sstables_for_key(struct store *store, struct table_store *table, struc
  * Most read and most written partitions during a while (toppartitions). start: false when a sampling of this
  * table runs already. finish calls back, most frequent first; `seen` is the number of operations sampled.
  */
-enum store_sampler { STORE_SAMPLE_READS, STORE_SAMPLE_WRITES, STORE_SAMPLERS };
+enum store_sampler {
+	STORE_SAMPLE_READS,
+	STORE_SAMPLE_WRITES,
+	STORE_SAMPLE_CAS_CONTENTIONS, /* store_count_contention() */
+	STORE_SAMPLE_WRITE_SIZE, /* the greatest mutation of each partition, bytes of its record */
+	STORE_SAMPLE_READ_TIME, /* the longest local read of each partition, µs */
+	STORE_SAMPLERS
+};
 bool store_sample_start(struct table_store *table, enum store_sampler which, uint32_t capacity);
 struct store_sample {
 	struct slice key; /* at most 256 bytes of it */
-	uint64_t count, error; /* the true count is between count - error and count */
+	uint64_t count,
+	    error; /* the true count is between count - error and count; or the greatest value */
 };
 void store_sample_finish(struct table_store *table, enum store_sampler which, uint32_t limit,
     uint64_t *seen, void (*each)(void *argument, const struct store_sample *sample),

@@ -19,6 +19,7 @@ struct store_read_iterator {
 	struct unfiltered_iterator *partition; /* single: still to be given out */
 	struct partition_iterator *partitions; /* range */
 	uint64_t began_ns; /* 0: not measured */
+	struct slice key; /* null: nobody asks how long the read of a partition takes */
 	bool is_range;
 };
 
@@ -44,10 +45,16 @@ store_read_close(struct partition_iterator *iterator)
 
 	unfiltered_iterator_close(read->partition);
 	partition_iterator_close(read->partitions);
-	if (read->began_ns != 0)
+	if (read->began_ns != 0) {
+		uint64_t us = (env_monotonic_ns(read->table->store->env) - read->began_ns) / 1000;
+
 		histogram_add(
 		    read->is_range ? &read->table->stats.range_us : &read->table->stats.read_us,
-		    (env_monotonic_ns(read->table->store->env) - read->began_ns) / 1000);
+		    us);
+		if (!slice_is_null(read->key))
+			sampler_add_max(
+			    &read->table->samplers[STORE_SAMPLE_READ_TIME], read->key, us);
+	}
 	table_view_release(read->view);
 }
 
@@ -328,6 +335,10 @@ store_read(struct store *store, const struct read_command *command, struct arena
 		read->began_ns = env_monotonic_ns(store->env);
 	if (sampler_is_on(&table->samplers[STORE_SAMPLE_READS]) && !command->is_range)
 		sampler_add(&table->samplers[STORE_SAMPLE_READS], command->key);
+	if (sampler_is_on(&table->samplers[STORE_SAMPLE_READ_TIME]) && !command->is_range) {
+		read->began_ns = env_monotonic_ns(store->env);
+		read->key = arena_copy(arena, command->key);
+	}
 	if (!command->is_range && row_cache_is_used(table)) {
 		rc = row_cache_read(table, command, arena, &read->partition, err);
 		if (rc > 0)

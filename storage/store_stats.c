@@ -139,6 +139,15 @@ store_count_read(struct store *store, const struct table_metadata *metadata, uin
 }
 
 void
+store_count_contention(struct store *store, const struct table_metadata *metadata, struct slice key)
+{
+	struct table_store *table = store_table(store, metadata);
+
+	if (table != NULL && sampler_is_on(&table->samplers[STORE_SAMPLE_CAS_CONTENTIONS]))
+		sampler_add(&table->samplers[STORE_SAMPLE_CAS_CONTENTIONS], key);
+}
+
+void
 store_count_speculative_retry(struct store *store, const struct table_metadata *metadata)
 {
 	struct table_store *table = store_table(store, metadata);

@@ -126,7 +126,7 @@ info_default_rf(struct nodetool *tool)
 static int
 info_column_index_size(struct nodetool *tool)
 {
-	printf("Current size for column_index_size: %s KiB\n",
+	printf("Current value for column_index_size: %s KiB\n",
 	    info_setting(tool, "column_index_size_in_kb"));
 	return 0;
 }

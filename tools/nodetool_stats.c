@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tools/nodetool.h"
 
@@ -252,36 +253,28 @@ stats_all_clients(const json_t *clients, bool has_options)
 }
 
 static void
-stats_clients_by_protocol(const json_t *clients)
+stats_clients_by_protocol(const json_t *seen)
 {
 	struct nodetool_grid grid;
-	json_t *client, *earlier;
-	size_t index, other;
+	json_t *client;
+	size_t index;
 
 	printf("Clients by protocol version\n\n");
 	nodetool_grid_init(&grid, " ", 3);
 	nodetool_grid_add(&grid, "Protocol-Version");
 	nodetool_grid_add(&grid, "IP-Address");
 	nodetool_grid_add(&grid, "Last-Seen");
-	json_array_foreach(clients, index, client)
+	json_array_foreach(seen, index, client)
 	{
 		int64_t version = nodetool_int(client, "protocol_version");
-		const char *address = nodetool_text(client, "address");
-		bool is_new = version != 0;
+		time_t last = (time_t)(nodetool_int(client, "last_seen_ms") / 1000);
+		char text[64];
+		struct tm when;
 
-		json_array_foreach(clients, other, earlier)
-		{
-			if (other >= index)
-				break;
-			if (nodetool_int(earlier, "protocol_version") == version &&
-			    strcmp(nodetool_text(earlier, "address"), address) == 0)
-				is_new = false;
-		}
-		if (!is_new)
-			continue;
+		strftime(text, sizeof(text), "%b %d, %Y %T", localtime_r(&last, &when));
 		nodetool_grid_add(&grid, "%" PRId64 "/v%" PRId64, version, version);
-		nodetool_grid_add(&grid, "/%s", address);
-		nodetool_grid_add(&grid, "now");
+		nodetool_grid_add(&grid, "/%s", nodetool_text(client, "address"));
+		nodetool_grid_add(&grid, "%s", text);
 	}
 	nodetool_grid_print(&grid);
 	putchar('\n');
@@ -298,10 +291,11 @@ stats_clients(struct nodetool *tool)
 	size_t index;
 
 	if (nodetool_option(tool, "--by-protocol") != NULL) {
-		stats_clients_by_protocol(clients);
+		stats_clients_by_protocol(json_object_get(answer, "seen"));
 		return 0;
 	}
 	if (nodetool_option(tool, "--clear-history") != NULL) {
+		(void)nodetool_post(tool, "clearclienthistory");
 		printf("Clearing connection history\n");
 		return 0;
 	}
@@ -430,56 +424,120 @@ stats_compaction_history(struct nodetool *tool)
 
 /* ---- toppartitions ---------------------------------------------------------------------------------- */
 
-static void
-stats_samples(const json_t *answer, const char *name, const char *keyspace, const char *table)
-{
-	json_t *list = json_object_get(json_object_get(answer, name), "partitions"), *each;
-	struct nodetool_grid grid;
-	size_t index;
+enum stats_sample_columns { SAMPLE_FREQUENCY, SAMPLE_SIZE, SAMPLE_QUERY };
 
-	printf("Frequency of %s by partition:\n", name);
+/* In Cassandra's order. */
+static const struct stats_sampler {
+	const char *name, *title;
+	enum stats_sample_columns columns;
+} stats_samplers[] = {
+    {"READS", "Frequency of reads by partition", SAMPLE_FREQUENCY},
+    {"WRITES", "Frequency of writes by partition", SAMPLE_FREQUENCY},
+    {"CAS_CONTENTIONS", "Frequency of cas contentions by partition", SAMPLE_FREQUENCY},
+    {"WRITE_SIZE", "Max mutation size by partition", SAMPLE_SIZE},
+    {"LOCAL_READ_TIME", "Longest read query times", SAMPLE_QUERY},
+};
+enum { STATS_SAMPLERS = sizeof(stats_samplers) / sizeof(stats_samplers[0]) };
+
+static void
+stats_print_samples(const json_t *answer, const struct stats_sampler *sampler)
+{
+	static const char *const heads[][5] = {{"   Table", "Partition", "Count", "+/-", NULL},
+	    {"   Table", "Partition", "Bytes", NULL}, {"   Query", "Microseconds", NULL}};
+	json_t *list = json_object_get(json_object_get(answer, sampler->name), "partitions"), *each;
+	struct nodetool_grid grid;
+	size_t index, columns = 0;
+
+	printf("%s:\n", sampler->title);
 	if (json_array_size(list) == 0) {
 		printf("   Nothing recorded during sampling period...\n");
 		return;
 	}
-	nodetool_grid_init(&grid, " ", 4);
-	nodetool_grid_add(&grid, "   Table");
-	nodetool_grid_add(&grid, "Partition");
-	nodetool_grid_add(&grid, "Count");
-	nodetool_grid_add(&grid, "+/-");
+	while (heads[sampler->columns][columns] != NULL)
+		columns++;
+	nodetool_grid_init(&grid, " ", columns);
+	for (size_t i = 0; i < columns; i++)
+		nodetool_grid_add(&grid, "%s", heads[sampler->columns][i]);
 	json_array_foreach(list, index, each)
 	{
-		nodetool_grid_add(&grid, "   %s.%s", keyspace, table);
-		nodetool_grid_add(&grid, "%s", nodetool_text(each, "key"));
+		if (sampler->columns == SAMPLE_QUERY) {
+			nodetool_grid_add(&grid, "   %s", nodetool_text(each, "key"));
+		} else {
+			nodetool_grid_add(&grid, "   %s", nodetool_text(each, "table"));
+			nodetool_grid_add(&grid, "%s", nodetool_text(each, "key"));
+		}
 		nodetool_grid_add(&grid, "%" PRId64, nodetool_int(each, "count"));
-		nodetool_grid_add(&grid, "%" PRId64, nodetool_int(each, "error"));
+		if (sampler->columns == SAMPLE_FREQUENCY)
+			nodetool_grid_add(&grid, "%" PRId64, nodetool_int(each, "error"));
 	}
 	nodetool_grid_print(&grid);
 }
 
+/* Which of the samplers -a names; all without it. */
+static void
+stats_choose_samplers(const char *names, bool *is_chosen)
+{
+	char text[256], *rest = text, *word;
+
+	for (int i = 0; i < STATS_SAMPLERS; i++)
+		is_chosen[i] = names == NULL;
+	snprintf(text, sizeof(text), "%s", names == NULL ? "" : names);
+	while (names != NULL && (word = strsep(&rest, ", ")) != NULL) {
+		int found = -1;
+
+		for (int i = 0; i < STATS_SAMPLERS; i++)
+			if (strcasecmp(stats_samplers[i].name, word) == 0)
+				found = i;
+		if (found < 0 && *word != '\0')
+			nodetool_refuse("'%s' sampler is not available from: [READS, WRITES, "
+					"LOCAL_READ_TIME, WRITE_SIZE, CAS_CONTENTIONS]",
+			    word);
+		if (found >= 0)
+			is_chosen[found] = true;
+	}
+}
+
+/* [keyspace table] [milliseconds]; a table * is all of the keyspace, no names or * * all there are. */
 static int
 stats_top_partitions(struct nodetool *tool)
 {
-	const char *samplers = nodetool_option(tool, "-a"), *limit = nodetool_option(tool, "-k");
-	const char *capacity = nodetool_option(tool, "-s");
-	const char *keyspace = tool->words[0], *table = tool->words[1];
-	const char *ms = tool->word_count > 2 ? tool->words[2] : nodetool_option(tool, "-d");
-	json_t *answer =
-	    nodetool_post(tool, "sample?keyspace=%u&table=%u&ms=%u&capacity=%u&limit=%u", keyspace,
-		table, ms == NULL ? "10000" : ms, capacity == NULL ? "256" : capacity,
-		limit == NULL ? "10" : limit);
+	const char *limit = nodetool_option(tool, "-k"), *capacity = nodetool_option(tool, "-s");
+	bool has_names = tool->word_count >= 2, is_first = true, is_chosen[STATS_SAMPLERS];
+	const char *keyspace = has_names ? tool->words[0] : "*";
+	const char *table = has_names ? tool->words[1] : "*";
+	const char *ms = tool->word_count % 2 == 1 ? tool->words[tool->word_count - 1]
+						   : nodetool_option(tool, "-d");
+	json_t *answer;
 
-	if (samplers == NULL || strcasestr(samplers, "READS") != NULL)
-		stats_samples(answer, "reads", keyspace, table);
-	if (samplers == NULL)
-		putchar('\n');
-	if (samplers == NULL || strcasestr(samplers, "WRITES") != NULL)
-		stats_samples(answer, "writes", keyspace, table);
+	stats_choose_samplers(nodetool_option(tool, "-a"), is_chosen);
+	limit = limit == NULL ? "10" : limit;
+	capacity = capacity == NULL ? "256" : capacity;
+	ms = ms == NULL ? "10000" : ms;
+	if (strcmp(keyspace, "*") == 0)
+		answer =
+		    nodetool_post(tool, "sample?ms=%u&capacity=%u&limit=%u", ms, capacity, limit);
+	else if (strcmp(table, "*") == 0)
+		answer = nodetool_post(tool, "sample?keyspace=%u&ms=%u&capacity=%u&limit=%u",
+		    keyspace, ms, capacity, limit);
+	else
+		answer =
+		    nodetool_post(tool, "sample?keyspace=%u&table=%u&ms=%u&capacity=%u&limit=%u",
+			keyspace, table, ms, capacity, limit);
+	for (int i = 0; i < STATS_SAMPLERS; i++) {
+		if (!is_chosen[i])
+			continue;
+		if (!is_first)
+			putchar('\n');
+		is_first = false;
+		stats_print_samples(answer, &stats_samplers[i]);
+	}
 	return 0;
 }
 
 static const struct nodetool_option stats_top_options[] = {
-    {"-a", NULL, "samplers", "READS, WRITES or both, separated by a comma"},
+    {"-a", NULL, "samplers",
+	"READS, WRITES, CAS_CONTENTIONS, WRITE_SIZE, LOCAL_READ_TIME: some, separated by commas "
+	"(all)"},
     {"-k", NULL, "topCount", "How many partitions to show (10)"},
     {"-s", NULL, "size", "How many are told apart while sampling (256)"},
     {"-d", NULL, "duration", "Milliseconds (10000)"}, {NULL, NULL, NULL, NULL}};
@@ -504,10 +562,10 @@ const struct nodetool_command nodetool_stats_commands[] = {
 	NULL},
     {"tablehistograms", "Latencies and sizes of a table", "<keyspace> <table> | <keyspace.table>",
 	1, 2, NULL, stats_table_histograms, NULL},
-    {"profileload", "As toppartitions", "<keyspace> <cfname> <duration_ms>", 2, 3,
+    {"profileload", "As toppartitions", "<keyspace> <cfname> <duration_ms>", 0, 3,
 	stats_top_options, stats_top_partitions, NULL},
     {"toppartitions", "Which partitions are read and written most",
-	"<keyspace> <cfname> <duration_ms>", 2, 3, stats_top_options, stats_top_partitions, NULL},
+	"<keyspace> <cfname> <duration_ms>", 0, 3, stats_top_options, stats_top_partitions, NULL},
     {"tpstats", "Stages: active, pending, completed, blocked, dropped", "", 0, 0,
 	stats_format_options, stats_tpstats, NULL},
     {NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},

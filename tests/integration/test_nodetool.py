@@ -213,7 +213,10 @@ def test_clientstats_shows_this_driver(server, session):
     assert "DataStax Python Driver" in text or "Python Driver" in text
     assert re.search(r"^Total connected clients: [1-9]", text, re.M)
     assert re.search(r"^anonymous +[1-9]", text, re.M)
-    assert "/127.0.0.1" in server.nodetool("clientstats", "--by-protocol")
+    seen = r"^5/v5 +/127\.0\.0\.1 +[A-Z][a-z]{2} \d\d, \d{4} \d\d:\d\d:\d\d *$"
+    assert re.search(seen, server.nodetool("clientstats", "--by-protocol"), re.M)
+    assert server.nodetool("clientstats", "--clear-history") == "Clearing connection history\n"
+    assert not re.search(seen, server.nodetool("clientstats", "--by-protocol"), re.M)
 
 
 def test_top_partitions(server, session, table):
@@ -224,13 +227,25 @@ def test_top_partitions(server, session, table):
     def load():
         while not stop.is_set():
             session.execute("SELECT * FROM nt.t WHERE id = 33")
+            session.execute("INSERT INTO nt.t (id, v) VALUES (34, 'a value that is longer than others')")
 
     thread = threading.Thread(target=load)
     thread.start()
-    text = server.nodetool("toppartitions", "nt", "t", 500)
+    one_table = server.nodetool("toppartitions", "nt", "t", 500)
+    sizes = server.nodetool("profileload", "-a", "WRITE_SIZE", "nt", "*", 500)
+    all_tables = server.nodetool("profileload", 500)
     stop.set()
     thread.join()
-    assert re.search(r"^   nt\.t +33 +\d+ +0", text, re.M), text
+    for text in (one_table, all_tables):
+        reads, writes, contentions, size, times = text.split("\n\n")
+        assert re.search(r"^Frequency of reads by partition:\n   Table +Partition +Count +\+/- *$", reads, re.M)
+        assert re.search(r"^   nt\.t +33 +\d+ +0", reads, re.M), text
+        assert re.search(r"^   nt\.t +34 +\d+ +0", writes, re.M), text
+        assert "Nothing recorded" in contentions
+        assert re.search(r"^   nt\.t +34 +\d\d+ *$", size, re.M), text
+        assert re.search(r"^   SELECT \* FROM nt\.t WHERE id = 33 +\d+ *$", times, re.M), text
+    assert sizes.startswith("Max mutation size by partition:\n   Table") and sizes.count(":") == 1
+    assert "sampler is not available" in server.nodetool("toppartitions", "-a", "WRONG", "nt", "t", 100, status=1)
 
 
 def test_wrong_usage_says_so(server):

@@ -77,6 +77,31 @@ START_TEST(test_nothing_is_kept_while_it_is_off)
 }
 END_TEST
 
+START_TEST(test_the_greatest_values_stay)
+{
+	struct sampler sampler;
+	struct sampler_entry *entries;
+	uint64_t seen;
+
+	sampler_init(&sampler);
+	ck_assert(sampler_start(&sampler, 2));
+	sampler_add_max(&sampler, slice_of_string("a"), 7);
+	sampler_add_max(&sampler, slice_of_string("a"), 3);
+	sampler_add_max(&sampler, slice_of_string("b"), 1);
+	sampler_add_max(&sampler, slice_of_string("c"), 9);
+	sampler_add_max(&sampler, slice_of_string("d"), 7); /* no more than the smallest */
+	ck_assert_uint_eq(sampler_finish(&sampler, 4, &entries, &seen), 2);
+	ck_assert_uint_eq(seen, 5);
+	ck_assert(slice_equal(slice_of(entries[0].key, entries[0].size), slice_of_string("c")));
+	ck_assert_uint_eq(entries[0].count, 9);
+	ck_assert_uint_eq(entries[0].error, 0);
+	ck_assert(slice_equal(slice_of(entries[1].key, entries[1].size), slice_of_string("a")));
+	ck_assert_uint_eq(entries[1].count, 7);
+	free(entries);
+	sampler_fini(&sampler);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -88,6 +113,7 @@ main(void)
 	tcase_add_test(tcase, test_the_most_frequent_keys_come_first);
 	tcase_add_test(tcase, test_a_frequent_key_survives_many_rare_ones);
 	tcase_add_test(tcase, test_nothing_is_kept_while_it_is_off);
+	tcase_add_test(tcase, test_the_greatest_values_stay);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
