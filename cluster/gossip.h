@@ -130,6 +130,8 @@ void gossip_settle(struct gossip *gossip, struct gossip_wait *wait);
  */
 void gossip_stop(struct gossip *gossip, bool announce, struct gossip_wait *wait);
 bool gossip_is_running(struct gossip *gossip); /* any thread */
+/* A round with this peer now: one of the two knows something that the other does not. Any thread. */
+void gossip_ask(struct gossip *gossip, struct peer *peer);
 
 /* ---- Our own states ---- */
 

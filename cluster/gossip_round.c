@@ -102,6 +102,21 @@ gossip_syn_seeds_locked(struct gossip *gossip, bool missing)
 	message_payload_unref(syn);
 }
 
+void
+gossip_ask(struct gossip *gossip, struct peer *peer)
+{
+	struct message_payload *syn;
+
+	lock_take(&gossip->lock);
+	if (gossip->is_running) {
+		syn = gossip_make_syn_locked(gossip);
+		gossip_send_syn_locked(gossip, peer, syn);
+		message_payload_unref(syn);
+	}
+	lock_drop(&gossip->lock);
+	gossip_flush_outgoing(gossip, NULL);
+}
+
 static bool
 gossip_is_seed_peer(const struct gossip *gossip, const struct peer *peer)
 {

@@ -44,7 +44,7 @@ enum verb {
 	VERB_PAXOS_PREPARE_REQ = 33,
 	VERB_PAXOS_PROPOSE_REQ = 34,
 	VERB_PAXOS_COMMIT_REQ = 35,
-	VERB_PAXOS_REPAIR_REQ = 36, /* Cassandra's numbers of it leave none for the answer */
+	VERB_PAXOS2_CLEANUP_REQ = 36, /* Cassandra's numbers of it leave none for the answer */
 	VERB_PING_REQ = 37,
 	VERB_TRACE = 30, /* Cassandra's _TRACE */
 	/* Answers: request + 60, as most of Cassandra's. */

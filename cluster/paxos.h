@@ -38,7 +38,14 @@ struct paxos_options {
 	struct schema *(*schema)(void *context); /* the current snapshot; one reference */
 	uint64_t (*contention_timeout_ns)(void *context); /* cas_contention_timeout */
 	uint64_t (*write_timeout_ns)(void *context);
+	uint32_t
+	    repair_parallelism; /* paxos_repair_parallelism: partitions of a repair at a time */
 	struct coordinator_hints hints; /* for commits that a replica missed */
+	/*
+	 * The replica and this node do not see the same participants: one of them has not heard of a change of the ring yet.
+	 * At most once in 100 ms, any thread. NULL: nothing is done about it, the round is tried again later.
+	 */
+	void (*on_disagreement)(void *context, struct peer *peer);
 };
 
 /* Registers PAXOS_PREPARE_REQ, PAXOS_PROPOSE_REQ, PAXOS_COMMIT_REQ. */

@@ -3,7 +3,11 @@
 
 #include <string.h>
 
-enum { PAXOS_VERSION = 1, PAXOS_TICKS_PER_US = 10 };
+/* Of messages; of values, which are on disks too. */
+enum { PAXOS_VERSION = 2, PAXOS_CONTENT_VERSION = 1, PAXOS_TICKS_PER_US = 10 };
+/* Ballot.Flag: what the tenths of the microsecond say. */
+enum { PAXOS_BALLOT_LOCAL = 1, PAXOS_BALLOT_GLOBAL = 2 };
+enum { PROMISE_REFUSED, PROMISE_GIVEN, PROMISE_ELECTORATE_OTHER };
 
 /* ---- Ballots -------------------------------------------------------------------------------- */
 
@@ -47,9 +51,18 @@ paxos_ballot_is_later(const struct uuid *a, const struct uuid *b)
 }
 
 struct uuid
-paxos_ballot_make(int64_t timestamp, uint64_t nonce)
+paxos_ballot_make(int64_t timestamp, uint64_t nonce, bool is_local)
 {
-	return uuid_from_time(uuid_ticks_of_unix_us(timestamp), nonce);
+	return uuid_from_time(uuid_ticks_of_unix_us(timestamp) +
+		(is_local ? PAXOS_BALLOT_LOCAL : PAXOS_BALLOT_GLOBAL),
+	    nonce);
+}
+
+bool
+paxos_ballot_is_local(const struct uuid *ballot)
+{
+	return (uuid_ticks(ballot) - uuid_ticks_of_unix_us(0)) % PAXOS_TICKS_PER_US ==
+	    PAXOS_BALLOT_LOCAL;
 }
 
 /* ---- Messages ------------------------------------------------------------------------------- */
@@ -83,9 +96,9 @@ paxos_put_uuid(const struct uuid *uuid, struct buffer *out)
 }
 
 static void
-paxos_version(struct reader *reader)
+paxos_version(struct reader *reader, uint8_t version)
 {
-	if (reader_u8(reader) != PAXOS_VERSION)
+	if (reader_u8(reader) != version)
 		reader->is_failed = true;
 }
 
@@ -105,6 +118,7 @@ paxos_commit_encode(const struct paxos_commit *commit, struct buffer *out)
 	paxos_put_uuid(&commit->table, out);
 	paxos_put_bytes(commit->key, out);
 	paxos_put_bytes(commit->value, out);
+	buffer_put_u64(out, commit->electorate);
 }
 
 int
@@ -114,11 +128,12 @@ paxos_commit_decode(struct slice bytes, struct paxos_commit *out, struct error *
 	struct paxos_commit commit;
 
 	memset(&commit, 0, sizeof(commit));
-	paxos_version(&reader);
+	paxos_version(&reader, PAXOS_VERSION);
 	paxos_uuid(&reader, &commit.ballot);
 	paxos_uuid(&reader, &commit.table);
 	commit.key = paxos_bytes(&reader);
 	commit.value = paxos_bytes(&reader);
+	commit.electorate = reader_u64(&reader);
 	if (paxos_end(&reader, "request", err) != 0)
 		return -1;
 	if (uuid_version(&commit.ballot) != 1)
@@ -130,7 +145,7 @@ paxos_commit_decode(struct slice bytes, struct paxos_commit *out, struct error *
 void
 paxos_content_encode(const struct paxos_content *content, struct buffer *out)
 {
-	buffer_put_u8(out, PAXOS_VERSION);
+	buffer_put_u8(out, PAXOS_CONTENT_VERSION);
 	paxos_put_uuid(&content->origin, out);
 	buffer_put_u8(out, (uint8_t)content->history_count);
 	buffer_put_slice(out, content->history);
@@ -144,7 +159,7 @@ paxos_content_decode(struct slice value, struct paxos_content *out, struct error
 	struct paxos_content content;
 
 	memset(&content, 0, sizeof(content));
-	paxos_version(&reader);
+	paxos_version(&reader, PAXOS_CONTENT_VERSION);
 	paxos_uuid(&reader, &content.origin);
 	content.history_count = reader_u8(&reader);
 	if (content.history_count > PAXOS_HISTORY_MAX)
@@ -198,7 +213,10 @@ void
 paxos_promise_encode(const struct paxos_promise *promise, struct buffer *out)
 {
 	buffer_put_u8(out, PAXOS_VERSION);
-	buffer_put_u8(out, promise->is_promised);
+	buffer_put_u8(out,
+	    promise->is_electorate_other ? PROMISE_ELECTORATE_OTHER
+		: promise->is_promised   ? PROMISE_GIVEN
+					 : PROMISE_REFUSED);
 	paxos_put_uuid(&promise->promised, out);
 	paxos_put_uuid(&promise->accepted_ballot, out);
 	paxos_put_bytes(promise->accepted, out);
@@ -211,10 +229,13 @@ paxos_promise_decode(struct slice bytes, struct paxos_promise *out, struct error
 {
 	struct reader reader = reader_of(bytes);
 	struct paxos_promise promise;
+	uint8_t outcome;
 
 	memset(&promise, 0, sizeof(promise));
-	paxos_version(&reader);
-	promise.is_promised = reader_u8(&reader) == 1;
+	paxos_version(&reader, PAXOS_VERSION);
+	outcome = reader_u8(&reader);
+	promise.is_promised = outcome == PROMISE_GIVEN;
+	promise.is_electorate_other = outcome == PROMISE_ELECTORATE_OTHER;
 	paxos_uuid(&reader, &promise.promised);
 	paxos_uuid(&reader, &promise.accepted_ballot);
 	promise.accepted = paxos_bytes(&reader);
@@ -241,7 +262,7 @@ paxos_acceptance_decode(struct slice bytes, struct paxos_acceptance *out, struct
 	struct paxos_acceptance acceptance;
 
 	memset(&acceptance, 0, sizeof(acceptance));
-	paxos_version(&reader);
+	paxos_version(&reader, PAXOS_VERSION);
 	acceptance.is_accepted = reader_u8(&reader) == 1;
 	paxos_uuid(&reader, &acceptance.promised);
 	if (paxos_end(&reader, "acceptance", err) != 0)

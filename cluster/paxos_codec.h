@@ -22,8 +22,12 @@ bool paxos_ballot_is_none(const struct uuid *ballot);
 bool paxos_ballot_is_later(const struct uuid *a, const struct uuid *b);
 /* Microseconds since 1970. */
 int64_t paxos_ballot_timestamp(const struct uuid *ballot);
-/* Of `timestamp` (us since 1970), unique by `nonce`. */
-struct uuid paxos_ballot_make(int64_t timestamp, uint64_t nonce);
+/*
+ * Of `timestamp` (us since 1970), unique by `nonce`. It tells whether it is for LOCAL_SERIAL (Ballot.Flag): who finds it
+ * unfinished later has to know whose majority it is about.
+ */
+struct uuid paxos_ballot_make(int64_t timestamp, uint64_t nonce, bool is_local);
+bool paxos_ballot_is_local(const struct uuid *ballot);
 
 /*
  * A value: a mutation, and of which values it is the follower. A replica that took a value over from another proposer
@@ -50,6 +54,8 @@ struct paxos_commit {
 	struct uuid table;
 	struct slice key;
 	struct slice value; /* struct paxos_content, encoded; or empty */
+	/* PAXOS_PREPARE_REQ: replica_plan_electorate(), who takes part in the proposer's eyes; else 0. */
+	uint64_t electorate;
 };
 void paxos_commit_encode(const struct paxos_commit *commit, struct buffer *out);
 int paxos_commit_decode(struct slice bytes, struct paxos_commit *out, struct error *err);
@@ -57,6 +63,8 @@ int paxos_commit_decode(struct slice bytes, struct paxos_commit *out, struct err
 /* The answer to a prepare. */
 struct paxos_promise {
 	bool is_promised;
+	/* Others take part in the replica's eyes (the ring changes): nothing was promised, and it tells nothing else. */
+	bool is_electorate_other;
 	struct uuid promised; /* the highest so far: ours when is_promised */
 	/* The zero UUID: none. */
 	struct uuid accepted_ballot, committed_ballot;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "cluster/paxos_internal.h"
 
@@ -78,6 +79,27 @@ paxos_find_table(void *argument, const struct uuid *id)
 	return schema_table_by_id(argument, id);
 }
 
+/*
+ * Does this node see the same participants? While the ring changes that tells who is behind; were it not asked, a
+ * proposer that sleeps could go on with a majority of replicas of long ago (CASSANDRA-15745).
+ */
+static bool
+paxos_handling_agrees(struct paxos_handling *handling)
+{
+	const struct paxos_step_call *call = &handling->call;
+	struct topology_holder *holder = handling->paxos->options.topology;
+	const struct keyspace_metadata *keyspace =
+	    schema_keyspace(handling->schema, call->table->keyspace);
+	const struct topology *topology = topology_acquire(holder);
+	uint64_t electorate = replica_plan_electorate(topology,
+	    topology_replication(topology, keyspace), murmur3_token(call->commit.key),
+	    paxos_ballot_is_local(&call->commit.ballot) ? CONSISTENCY_LOCAL_SERIAL
+							: CONSISTENCY_SERIAL);
+
+	topology_release(holder, topology);
+	return electorate == call->commit.electorate;
+}
+
 /* What the step needs of the schema. */
 static int
 paxos_handling_resolve(struct paxos_handling *handling, struct error *err)
@@ -89,10 +111,11 @@ paxos_handling_resolve(struct paxos_handling *handling, struct error *err)
 	call->table = schema_table_by_id(handling->schema, &call->commit.table);
 	call->paxos_table =
 	    schema_table(handling->schema, slice_of_string("system"), slice_of_string("paxos"));
-	if (call->table == NULL || call->paxos_table == NULL)
+	keyspace =
+	    call->table == NULL ? NULL : schema_keyspace(handling->schema, call->table->keyspace);
+	if (keyspace == NULL || call->paxos_table == NULL)
 		return error_set(err, ERROR_INVALID, "a Paxos request is about an unknown table");
-	keyspace = schema_keyspace(handling->schema, call->table->keyspace);
-	call->is_durable = keyspace == NULL || keyspace->durable_writes;
+	call->is_durable = keyspace->durable_writes;
 	if (call->commit.value.size == 0)
 		return 0;
 	/* Looked at when it is proposed, too: what cannot be read shall not be decided. */
@@ -126,6 +149,13 @@ paxos_handle(
 		    handling->call.table == NULL ? FAILURE_INCOMPATIBLE_SCHEMA : FAILURE_UNKNOWN,
 		    worker);
 		paxos_handling_free(handling);
+		return;
+	}
+	if (step == PAXOS_PREPARE && !paxos_handling_agrees(handling)) {
+		handling->call.promise = (struct paxos_promise){.is_electorate_other = true,
+		    .accepted = slice_of("", 0),
+		    .committed = slice_of("", 0)};
+		paxos_handling_done(&handling->call, NULL);
 		return;
 	}
 	paxos_step_run(&paxos->acceptor, &handling->call);

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 
 /* How a value in `proposal` and `most_recent_commit` is encoded: in our way (paxos_codec.h). */
-enum { PAXOS_VALUE_VERSION = 100, PAXOS_TTL_MIN = 3 * 60 * 60 };
+enum { PAXOS_VALUE_VERSION = 100, PAXOS_TTL_MIN = 3 * 60 * 60, PAXOS_WALK_PAGE = 256 };
 
 /* What system.paxos says of one partition of one table. */
 struct paxos_row {
@@ -83,6 +83,97 @@ paxos_row_read(const struct paxos_step_call *call, int64_t now_seconds, struct p
 	}
 	live_reader_fini(&reader);
 	return rc < 0 ? -1 : 0;
+}
+
+/* ---- What is not finished --------------------------------------------------------------------- */
+
+static bool
+paxos_row_is_open(const struct paxos_row *row, int64_t before_us)
+{
+	bool is_accepted = paxos_ballot_compare(&row->accepted_ballot, &row->promised) >= 0;
+	const struct uuid *last = is_accepted ? &row->accepted_ballot : &row->promised;
+
+	if (paxos_ballot_compare(last, &row->committed_ballot) <= 0 ||
+	    paxos_ballot_timestamp(last) >= before_us)
+		return false;
+	/* An empty value changes nothing: with it the round is over. */
+	return !is_accepted || row->accepted.size > 0;
+}
+
+/* *out: NULL where the row is of what is finished. */
+static int
+paxos_walk_open(const struct paxos_walk *walk, const struct live_row *live, struct arena *arena,
+    struct paxos_open **out, struct error *err)
+{
+	struct paxos_row row;
+	struct paxos_open *open;
+
+	*out = NULL;
+	if (live->row == NULL || live->row->clustering_count != 1 ||
+	    live->row->clustering[0].size != sizeof(open->table.bytes))
+		return 0;
+	memset(&row, 0, sizeof(row));
+	row.accepted = row.committed = slice_of("", 0);
+	for (uint32_t i = 0; i < live->row->cell_count; i++)
+		paxos_row_cell(&live->row->cells[i], &row);
+	if (!paxos_row_is_open(&row, walk->before_us))
+		return 0;
+	open = arena_zalloc(arena, sizeof(*open));
+	if (open != NULL)
+		open->key = arena_copy(arena, live->key);
+	if (open == NULL || slice_is_null(open->key))
+		return error_set(err, ERROR_NO_MEMORY, "no memory for the state of Paxos");
+	memcpy(open->table.bytes, live->row->clustering[0].data, sizeof(open->table.bytes));
+	open->is_local = paxos_ballot_is_local(
+	    paxos_ballot_compare(&row.accepted_ballot, &row.promised) >= 0 ? &row.accepted_ballot
+									   : &row.promised);
+	*out = open;
+	return 0;
+}
+
+int
+paxos_walk_next(
+    struct paxos_walk *walk, struct arena *arena, struct paxos_open **out, struct error *err)
+{
+	struct read_command command = {.table = walk->paxos_table,
+	    .is_range = true,
+	    .range = walk->range,
+	    .row_limit = READ_LIMIT_NONE,
+	    .per_partition_limit = READ_LIMIT_NONE,
+	    .now_seconds = env_wall_us(walk->acceptor->env) / 1000000,
+	    .is_transient = true};
+	struct paxos_open **tail = out, *open = NULL, *last = NULL;
+	struct partition_iterator *source;
+	struct live_reader reader;
+	struct live_row live;
+	uint32_t count = 0;
+	int rc;
+
+	*out = NULL;
+	if (store_read(walk->acceptor->store, &command, arena, &source, err) != 0)
+		return -1;
+	live_reader_init(&reader, &command, source, arena);
+	while ((rc = live_reader_next(&reader, &live, err)) > 0) {
+		/* Between partitions only: one has a row for each table. */
+		if (live.is_new_partition && count >= PAXOS_WALK_PAGE) {
+			live_reader_fini(&reader);
+			walk->range.left = murmur3_token(last->key);
+			walk->range.includes_left = walk->range.start_key_exclusive = true;
+			walk->range.start_key = last->key;
+			return 0;
+		}
+		rc = paxos_walk_open(walk, &live, arena, &open, err);
+		if (rc != 0)
+			break;
+		if (open == NULL)
+			continue;
+		count++;
+		*tail = last = open;
+		tail = &open->next;
+	}
+	live_reader_fini(&reader);
+	walk->is_done = true;
+	return rc;
 }
 
 /* ---- Writing ---------------------------------------------------------------------------------- */

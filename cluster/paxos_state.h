@@ -54,4 +54,29 @@ struct paxos_step_call {
 
 void paxos_step_run(struct paxos_acceptor *acceptor, struct paxos_step_call *call);
 
+/* ---- What is not finished (uncommitted/PaxosUncommittedTracker) ---- */
+
+/* A partition that something was promised or accepted for, and nobody told this replica how it ended. */
+struct paxos_open {
+	struct paxos_open *next;
+	struct slice key;
+	struct uuid table;
+	bool is_local; /* of LOCAL_SERIAL */
+};
+
+/* Where a walk over the open ones of a range stands; `range` is the caller's to set. */
+struct paxos_walk {
+	struct token_range range;
+	struct paxos_acceptor *acceptor;
+	const struct table_metadata *paxos_table;
+	int64_t before_us; /* what began later is passed over: it may be under way */
+	bool is_done;
+};
+/*
+ * The next few hundred at most, in the arena; NULL: none. Go on until walk->is_done; the range then points into the
+ * last answer, which must stay. Reads the disk.
+ */
+int paxos_walk_next(
+    struct paxos_walk *walk, struct arena *arena, struct paxos_open **out, struct error *err);
+
 #endif

@@ -259,6 +259,7 @@ repairs_free(struct repairs *repairs)
 	}
 	while (repairs->calls != NULL)
 		repair_call_free(repairs->calls);
+	repair_paxos_free(repairs);
 	repair_participant_free(repairs);
 	repair_locals_free(repairs);
 	lock_fini(&repairs->lock);
@@ -323,6 +324,12 @@ repair_check(struct repairs *repairs, const struct repair_options *options, stru
 		    "Primary range repair should be performed on all nodes in the cluster: it "
 		    "takes "
 		    "no tokens.");
+	if (options->is_paxos_only && options->skips_paxos)
+		return error_set(
+		    err, ERROR_INVALID, "Cannot specify both --paxos-only and --skip-paxos.");
+	if (options->is_paxos_only && options->preview != REPAIR_PREVIEW_NONE)
+		return error_set(err, ERROR_INVALID,
+		    "A repair of Paxos alone compares nothing: it has no preview.");
 	if (options->is_pull && options->host_count != 2)
 		return error_set(err, ERROR_INVALID,
 		    "Pull repair can only be performed between two hosts. Please specify two "
@@ -360,6 +367,7 @@ repair_copy_options(struct repair_command *command, const struct repair_options 
 	uint32_t count = 0;
 
 	*copy = *options;
+	copy->is_incremental &= !options->is_paxos_only;
 	command->texts =
 	    xcalloc((size_t)options->table_count + options->datacenter_count + 1, sizeof(char *));
 	copy->keyspace = command->texts[count++] = xstrdup(options->keyspace);

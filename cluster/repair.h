@@ -8,7 +8,7 @@
  *
  *   command  options -> ranges with the same replicas -> PREPARE to all -> a session for each such set -> CLEANUP
  *   session  a job for each table
- *   job      VALIDATION of all replicas (SNAPSHOT first, when not all at once) -> trees compared in pairs -> SYNC
+ *   job      PAXOS2_CLEANUP (cluster/paxos_repair.h) -> VALIDATION of all replicas (SNAPSHOT first, when not all at once) -> trees compared in pairs -> SYNC
  *
  * The coordinator of a command is one of the replicas, and asks itself like the others. Every question may be asked again: a
  * participant answers "at work" after a while, and the coordinator goes on asking; so lost messages and long
@@ -52,6 +52,8 @@ struct repair_options {
 	bool is_pull; /* this node fetches, and sends nothing */
 	bool is_forced; /* without the replicas that are down */
 	bool ignores_unreplicated;
+	bool is_paxos_only; /* no data is compared; is_incremental is void then */
+	bool skips_paxos; /* the state of Paxos is left as it is */
 	const char *const *datacenters; /* count 0: all */
 	uint32_t datacenter_count;
 	const struct endpoint *hosts; /* count 0: all; this node must be one */
@@ -132,6 +134,11 @@ struct repair_ops {
 	void (*record)(void *context, const struct repair_record *record); /* must not wait */
 	/* Write the row of system.repairs; waits. What is over may go after a day. */
 	int (*save)(void *context, const struct repair_local *local, struct error *err);
+	struct paxos *paxos; /* borrowed; NULL: there is none, and none is repaired */
+	bool paxos_strict_each_quorum; /* paxos_topology_repair_strict_each_quorum */
+	bool paxos_no_dc_checks; /* paxos_topology_repair_no_dc_checks */
+	/* Before a change of the ring: not this keyspace (skip_paxos_repair_on_topology_change_keyspaces). */
+	bool (*skips_paxos)(void *context, struct slice keyspace);
 	uint64_t session_space; /* bytes of all trees of a job: repair_session_space */
 	uint32_t depth_max; /* repair_session_max_tree_depth */
 };
@@ -170,6 +177,33 @@ uint32_t repairs_terminate_all(struct repairs *repairs);
 
 /* Validations that run on this node fail, and with them the sessions that they are for (nodetool stop VALIDATION). */
 void repairs_stop_validations(struct repairs *repairs);
+
+/* ---- Paxos, where the ring changes ---- */
+
+/*
+ * Before this node's place in the ring changes: what Paxos left over in its ranges is finished, while the majorities of before
+ * and after still have nodes in common (StorageService.repairPaxosForTopologyChange). All know of the change by now.
+ * Filled by the caller, and alive until on_done.
+ */
+struct repair_paxos {
+	const char *reason; /* "bootstrap"; static */
+	bool
+	    has_natural; /* in the ranges that this node has too, not only in those that come to it */
+	bool is_empty; /* this node stands for its ranges, and has nothing of them yet */
+	/*
+	 * Once, on any thread. ERROR_UNAVAILABLE: too few replicas are alive, also after some tries; others: somebody could
+	 * not finish. */
+	void (*on_done)(struct repair_paxos *paxos, const struct error *err);
+
+	/* private */
+	struct repair_paxos *next;
+	struct repairs *repairs;
+	struct task task;
+	struct cluster_timer timer;
+	uint32_t tries, pending;
+	struct error err;
+};
+void repairs_finish_paxos(struct repairs *repairs, struct repair_paxos *paxos);
 
 /* A line of a command's progress. */
 struct repair_line {

@@ -84,10 +84,11 @@ repair_put_options(struct buffer *out, const struct repair_command *command, uin
 		    endpoint_format_address(&options->hosts[i], address));
 	buffer_printf(out,
 	    "], previewKind: %s, # of ranges: %u, pull repair: %s, force repair: %s, optimise "
-	    "streams: false, ignore unreplicated keyspaces: %s, repairPaxos: false, paxosOnly: "
-	    "false)",
+	    "streams: false, ignore unreplicated keyspaces: %s, repairPaxos: %s, paxosOnly: "
+	    "%s)",
 	    previews[options->preview], (unsigned)ranges, repair_bool(options->is_pull),
-	    repair_bool(options->is_forced), repair_bool(options->ignores_unreplicated));
+	    repair_bool(options->is_forced), repair_bool(options->ignores_unreplicated),
+	    repair_bool(!options->skips_paxos), repair_bool(options->is_paxos_only));
 	buffer_put_u8(out, 0);
 }
 
@@ -545,7 +546,8 @@ repair_prepare(struct repair_command *command)
 	struct repair_message message = {.verb = VERB_PREPARE_MSG,
 	    .parent = command->parent,
 	    .keyspace = slice_of_string(command->options.keyspace),
-	    .flags = command->options.is_incremental ? REPAIR_IS_INCREMENTAL : 0,
+	    .flags = (command->options.is_incremental ? REPAIR_IS_INCREMENTAL : 0) |
+		(command->options.is_paxos_only ? REPAIR_IS_PAXOS_ONLY : 0),
 	    .preview = (uint8_t)command->options.preview,
 	    .repaired_at = command->repaired_at,
 	    .table_count = command->table_count,

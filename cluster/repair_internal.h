@@ -4,7 +4,7 @@
 
 /*
  * Shared by repair.c (the door, questions), repair_command.c (a command and its sessions), repair_plan.c (which ranges with
- * whom), repair_job.c (one table of a session) and repair_participant.c (the answering side).
+ * whom), repair_job.c (one table of a session), repair_paxos.c (the state of Paxos) and repair_participant.c (the answering side).
  */
 #include "base/lock.h"
 #include "cluster/repair.h"
@@ -85,7 +85,7 @@ struct repair_session;
 struct repair_job {
 	struct repair_session *session;
 	struct repair_table *table;
-	enum { JOB_WAITING, JOB_SNAPSHOT, JOB_VALIDATION, JOB_SYNC, JOB_DONE } state;
+	enum { JOB_WAITING, JOB_PAXOS, JOB_SNAPSHOT, JOB_VALIDATION, JOB_SYNC, JOB_DONE } state;
 	uint32_t pending; /* answers */
 	struct merkle_tree **trees; /* owned; [participant * ranges + range] */
 	uint8_t *depths; /* owned; of each range */
@@ -162,6 +162,7 @@ struct repairs {
 	/* The stage's. */
 	struct repair_call *calls; /* owned */
 	struct repair_parent *parents; /* owned; repair_participant.c */
+	struct repair_paxos *paxos; /* repair_paxos.c: those that run */
 	struct uuid closed
 	    [REPAIR_CLOSED_KEPT]; /* parents that ended last: a late PREPARE shall not bring one back */
 	uint32_t next_closed;
@@ -206,6 +207,13 @@ bool repair_command_is_running(struct repairs *repairs, const struct uuid *paren
 
 /* ---- repair_job.c ---- */
 void repair_job_start(struct repair_job *job);
+/* Ask a participant; on_done gets a context for repair_job_answered(), which tells whose answer it is. */
+void repair_job_ask(struct repair_job *job, uint32_t index, const struct repair_message *message,
+    repair_call_fn on_done);
+struct repair_job *repair_job_answered(void *context);
+void repair_job_end(struct repair_job *job, const struct error *err);
+/* Paxos is repaired: snapshots and trees. */
+void repair_job_compare_data(struct repair_job *job);
 /* Its questions are not waited for any more. */
 void repair_job_cancel(struct repair_job *job);
 void repair_job_fini(struct repair_job *job);
@@ -214,6 +222,10 @@ void repair_job_fini(struct repair_job *job);
 void repair_participant_init(struct repairs *repairs); /* handlers */
 void repair_participant_peer_is_down(struct repairs *repairs, struct peer *peer);
 void repair_participant_free(struct repairs *repairs);
+
+/* ---- repair_paxos.c ---- */
+void repair_job_paxos(struct repair_job *job);
+void repair_paxos_free(struct repairs *repairs);
 
 /* ---- repair_local.c ---- */
 void repair_locals_free(struct repairs *repairs);

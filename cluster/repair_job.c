@@ -63,14 +63,14 @@ repair_job_fini(struct repair_job *job)
 	free(job->calls);
 }
 
-static void
+void
 repair_job_end(struct repair_job *job, const struct error *err)
 {
 	repair_job_cancel(job);
 	repair_job_ended(job, err);
 }
 
-static void
+void
 repair_job_ask(struct repair_job *job, uint32_t index, const struct repair_message *message,
     repair_call_fn on_done)
 {
@@ -109,6 +109,15 @@ repair_job_take(struct repair_job_question *question)
 	free(question);
 	job->pending--;
 	return index;
+}
+
+struct repair_job *
+repair_job_answered(void *context)
+{
+	struct repair_job *job = ((struct repair_job_question *)context)->job;
+
+	repair_job_take(context);
+	return job;
 }
 
 static struct repair_message
@@ -391,6 +400,19 @@ repair_job_set_chains(struct repair_job *job)
 
 void
 repair_job_start(struct repair_job *job)
+{
+	const struct repair_options *options = &job->session->command->options;
+
+	if (options->is_paxos_only ||
+	    (!options->skips_paxos && options->preview == REPAIR_PREVIEW_NONE &&
+		job->session->command->repairs->ops.paxos != NULL))
+		repair_job_paxos(job);
+	else
+		repair_job_compare_data(job);
+}
+
+void
+repair_job_compare_data(struct repair_job *job)
 {
 	struct repair_command *command = job->session->command;
 	uint32_t peers = repair_job_peers(job);

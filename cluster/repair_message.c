@@ -29,16 +29,28 @@ repair_put_endpoint(const struct endpoint *endpoint, struct buffer *out)
 }
 
 static void
-repair_put_prepare(const struct repair_message *message, struct buffer *out)
+repair_put_tables(const struct repair_message *message, struct buffer *out)
 {
-	buffer_put_vint(out, message->keyspace.size);
-	buffer_put_slice(out, message->keyspace);
-	buffer_put_u8(out, message->flags);
-	buffer_put_u8(out, message->preview);
-	buffer_put_u64(out, (uint64_t)message->repaired_at);
 	buffer_put_vint(out, message->table_count);
 	for (uint32_t i = 0; i < message->table_count; i++)
 		repair_put_uuid(&message->tables[i], out);
+}
+
+static void
+repair_put_keyspace(const struct repair_message *message, struct buffer *out)
+{
+	buffer_put_vint(out, message->keyspace.size);
+	buffer_put_slice(out, message->keyspace);
+}
+
+static void
+repair_put_prepare(const struct repair_message *message, struct buffer *out)
+{
+	repair_put_keyspace(message, out);
+	buffer_put_u8(out, message->flags);
+	buffer_put_u8(out, message->preview);
+	buffer_put_u64(out, (uint64_t)message->repaired_at);
+	repair_put_tables(message, out);
 	repair_put_ranges(message, out);
 	buffer_put_vint(out, message->endpoint_count);
 	for (uint32_t i = 0; i < message->endpoint_count; i++)
@@ -68,6 +80,13 @@ repair_message_encode(const struct repair_message *message, struct buffer *out)
 		buffer_put_u8(out, message->flags);
 		repair_put_endpoint(&message->endpoints[0], out);
 		repair_put_ranges(message, out);
+		break;
+	case VERB_PAXOS2_CLEANUP_REQ:
+		repair_put_keyspace(message, out);
+		repair_put_tables(message, out);
+		repair_put_ranges(message, out);
+		for (uint32_t i = 0; i < message->range_count; i++)
+			buffer_put_u64(out, message->electorates[i]);
 		break;
 	default:
 		break;
@@ -148,22 +167,43 @@ repair_get_endpoints(struct reader *reader, struct arena *arena, uint32_t count,
 }
 
 static void
+repair_get_tables(
+    struct reader *reader, struct arena *arena, struct repair_message *out, bool *is_full)
+{
+	uint32_t count = repair_get_count(reader, REPAIR_UUID_SIZE);
+	struct uuid *tables = repair_room(reader, arena, count, sizeof(*tables), is_full);
+
+	for (uint32_t i = 0; tables != NULL && i < count; i++)
+		repair_get_uuid(reader, &tables[i]);
+	out->tables = tables;
+	out->table_count = count;
+}
+
+static void
+repair_get_paxos(
+    struct reader *reader, struct arena *arena, struct repair_message *out, bool *is_full)
+{
+	uint64_t *electorates;
+
+	out->keyspace = reader_bytes(reader, repair_get_count(reader, 1));
+	repair_get_tables(reader, arena, out, is_full);
+	repair_get_ranges(reader, arena, out, is_full);
+	electorates = repair_room(reader, arena, out->range_count, sizeof(*electorates), is_full);
+	for (uint32_t i = 0; electorates != NULL && i < out->range_count; i++)
+		electorates[i] = reader_u64(reader);
+	out->electorates = electorates;
+}
+
+static void
 repair_get_prepare(
     struct reader *reader, struct arena *arena, struct repair_message *out, bool *is_full)
 {
-	struct uuid *tables;
-	uint32_t count;
 
 	out->keyspace = reader_bytes(reader, repair_get_count(reader, 1));
 	out->flags = reader_u8(reader);
 	out->preview = reader_u8(reader);
 	out->repaired_at = (int64_t)reader_u64(reader);
-	count = repair_get_count(reader, REPAIR_UUID_SIZE);
-	tables = repair_room(reader, arena, count, sizeof(*tables), is_full);
-	for (uint32_t i = 0; tables != NULL && i < count; i++)
-		repair_get_uuid(reader, &tables[i]);
-	out->tables = tables;
-	out->table_count = count;
+	repair_get_tables(reader, arena, out, is_full);
 	repair_get_ranges(reader, arena, out, is_full);
 	repair_get_endpoints(reader, arena, repair_get_count(reader, 1), out, is_full);
 }
@@ -208,6 +248,9 @@ repair_message_decode(enum verb verb, struct slice encoded, struct arena *arena,
 		out->flags = reader_u8(&reader);
 		repair_get_endpoints(&reader, arena, 1, out, &is_full);
 		repair_get_ranges(&reader, arena, out, &is_full);
+		break;
+	case VERB_PAXOS2_CLEANUP_REQ:
+		repair_get_paxos(&reader, arena, out, &is_full);
 		break;
 	default:
 		break;

@@ -10,6 +10,7 @@
  *   SNAPSHOT      table id
  *   VALIDATION    table id, i64 now (seconds), ranges, a u8 depth for each
  *   SYNC          table id, u8 flags, endpoint, ranges
+ *   PAXOS2_CLEANUP   string keyspace, list of table ids, ranges, a u64 electorate of each (replica_plan.h)
  *   CLEANUP, PREPARE_CONSISTENT, FINALIZE_PROPOSE, FINALIZE_COMMIT, FAILED_SESSION   nothing more
  *
  *   ranges   list of (i64 left, i64 right)
@@ -24,22 +25,23 @@
 #include "cluster/topology.h"
 
 enum { REPAIR_WORKING, REPAIR_DONE, REPAIR_FAILED };
-enum { REPAIR_IS_INCREMENTAL = 1, REPAIR_IS_PULL = 2 };
+enum { REPAIR_IS_INCREMENTAL = 1, REPAIR_IS_PULL = 2, REPAIR_IS_PAXOS_ONLY = 4 };
 
 struct repair_message {
 	enum verb verb;
 	struct uuid parent, session;
 	struct uuid table; /* SNAPSHOT, VALIDATION, SYNC */
-	struct slice keyspace; /* PREPARE */
+	struct slice keyspace; /* PREPARE, PAXOS2_CLEANUP */
 	uint8_t flags; /* PREPARE, SYNC */
 	uint8_t preview; /* PREPARE */
 	int64_t repaired_at; /* PREPARE: ms */
 	int64_t now_seconds; /* VALIDATION */
-	uint32_t table_count; /* PREPARE */
+	uint32_t table_count; /* PREPARE, PAXOS2_CLEANUP: 0 are all of the keyspace */
 	const struct uuid *tables;
-	uint32_t range_count; /* PREPARE, VALIDATION, SYNC */
+	uint32_t range_count; /* PREPARE, VALIDATION, SYNC, PAXOS2_CLEANUP */
 	const struct ring_range *ranges;
 	const uint8_t *depths; /* VALIDATION */
+	const uint64_t *electorates; /* PAXOS2_CLEANUP: of each range */
 	uint32_t endpoint_count; /* PREPARE: all participants; SYNC: one */
 	const struct endpoint *endpoints;
 };

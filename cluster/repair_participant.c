@@ -208,8 +208,8 @@ repair_work_done(struct task *task, struct worker *worker)
 	repair_parent_settle(parent);
 }
 
-/* From any thread: back to the stage. */
-static void
+/* Back to the stage. */
+void
 repair_work_finish(struct repair_work *work)
 {
 	work->task.run = repair_work_done;
@@ -259,7 +259,9 @@ repair_run_prepare(struct repair_work *work, struct error *err)
 
 		if (table == NULL)
 			return -1;
-		rc = store_flush(repairs->store, table, err);
+		rc = (parent->flags & REPAIR_IS_PAXOS_ONLY) != 0
+		    ? 0
+		    : store_flush(repairs->store, table, err);
 		for (uint32_t j = 0; j < parent->range_count && rc == 0; j++) {
 			uint64_t found, bytes;
 
@@ -447,6 +449,9 @@ repair_work_run(struct task *task, struct worker *worker)
 	case VERB_SYNC_REQ:
 		rc = repair_run_sync(work, &err);
 		break;
+	case VERB_PAXOS2_CLEANUP_REQ:
+		rc = repair_run_paxos(work, &err);
+		break;
 	case VERB_PREPARE_CONSISTENT_REQ:
 		rc = repair_local_prepare(work, &err);
 		break;
@@ -603,6 +608,12 @@ repair_handle_asked(struct repairs *repairs, struct message *request, struct are
 	if (parent == NULL &&
 	    (message->verb == VERB_FINALIZE_COMMIT_MSG || message->verb == VERB_FAILED_SESSION_MSG))
 		parent = repair_local_parent(repairs, &message->parent);
+	if (parent == NULL && message->verb == VERB_PAXOS2_CLEANUP_REQ &&
+	    !repair_was_closed(repairs, &message->parent)) {
+		/* Of no command: the ring changes. */
+		parent = repair_parent_new(repairs, message, repair_peer(repairs, &request->from));
+		parent->is_passing = true;
+	}
 	if (parent == NULL && message->verb == VERB_FAILED_SESSION_MSG) {
 		repair_respond(repairs, request, REPAIR_DONE, ""); /* nothing of it here */
 		arena_fini(arena);
@@ -716,7 +727,8 @@ repair_participant_init(struct repairs *repairs)
 {
 	static const enum verb verbs[] = {VERB_PREPARE_MSG, VERB_SNAPSHOT_MSG, VERB_VALIDATION_REQ,
 	    VERB_SYNC_REQ, VERB_CLEANUP_MSG, VERB_PREPARE_CONSISTENT_REQ, VERB_FINALIZE_PROPOSE_MSG,
-	    VERB_FINALIZE_COMMIT_MSG, VERB_FAILED_SESSION_MSG, VERB_STATUS_REQ};
+	    VERB_FINALIZE_COMMIT_MSG, VERB_FAILED_SESSION_MSG, VERB_STATUS_REQ,
+	    VERB_PAXOS2_CLEANUP_REQ};
 
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		messaging_handle(repairs->messaging, verbs[i], CLUSTER_STAGE_ANTI_ENTROPY,

@@ -11,6 +11,7 @@
  */
 #include <stdatomic.h>
 #include "base/arena.h"
+#include "cluster/paxos_repair.h"
 #include "cluster/repair_internal.h"
 
 /* SSTables as they were at SNAPSHOT_MSG, until they are validated. */
@@ -53,6 +54,9 @@ struct repair_work {
 	struct repair_message message;
 	struct repair_snapshot *snapshot; /* owned; VALIDATION: taken before; SNAPSHOT: made */
 	struct repair_sync sync;
+	struct paxos_repair paxos; /* PAXOS2_CLEANUP, and what follows */
+	struct cluster_timer timer;
+	uint64_t began_ns;
 	uint64_t partitions; /* validated */
 	struct buffer result; /* of the answer, with its status */
 	atomic_bool is_cancelled; /* relaxed: a hint to who runs */
@@ -80,6 +84,11 @@ struct repair_parent *repair_local_parent(struct repairs *repairs, const struct 
  * before the first message. */
 void repair_local_check_later(struct repairs *repairs);
 
+/* ---- repair_paxos.c; on the validation stage. Returns 1: the answer comes later. ---- */
+int repair_run_paxos(struct repair_work *work, struct error *err);
+
+/* From any thread: the work is over, its answer goes. */
+void repair_work_finish(struct repair_work *work);
 /* The answer is that it failed. */
 void repair_work_fail(struct repair_work *work, const struct error *err);
 

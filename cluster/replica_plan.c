@@ -2,6 +2,7 @@
 #include "cluster/replica_plan.h"
 #include <stdio.h>
 #include <string.h>
+#include "base/hash.h"
 
 /* ---- Common parts -------------------------------------------------------------------------- */
 
@@ -254,6 +255,26 @@ replica_plan_for_read_repair(struct replica_plan *plan, const struct replica_pla
 	}
 	plan->count = plan->contact_count = plan->live_count = count;
 	return 0;
+}
+
+uint64_t
+replica_plan_electorate(const struct topology *topology, const struct replication *replication,
+    int64_t token, enum consistency level)
+{
+	const struct replica_set *set = replication_replicas(replication, token);
+	const char *local = topology_local_datacenter(topology);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < set->count + set->pending_count; i++) {
+		const struct endpoint *endpoint = &set->peers[i]->endpoint;
+		uint64_t hash[2];
+
+		if (level == CONSISTENCY_LOCAL_SERIAL && set->datacenters[i] != local)
+			continue;
+		murmur3_128(slice_of(endpoint->address, endpoint->size), endpoint->port, hash);
+		sum += hash[0];
+	}
+	return sum;
 }
 
 int

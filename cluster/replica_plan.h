@@ -95,6 +95,10 @@ int replica_plan_for_paxos(struct replica_plan *plan, const struct topology *top
     const struct replication *replication, int64_t token, enum consistency level,
     struct arena *arena, struct error *err);
 
+/* Who takes part in it, dead ones too, as one number: two nodes that see the same participants have the same. */
+uint64_t replica_plan_electorate(const struct topology *topology,
+    const struct replication *replication, int64_t token, enum consistency level);
+
 /*
  * Who leads a counter write (StorageProxy.findSuitableReplica): this node where it is a replica; else any live replica
  * of the local data center, chosen by `random`; else the nearest live one. The level is checked by the leader.

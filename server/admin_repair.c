@@ -108,6 +108,8 @@ admin_repair_options(struct admin_call *call, struct repair_options *options, st
 	options->is_pull = admin_is_true(call, "pull");
 	options->is_forced = admin_is_true(call, "force");
 	options->ignores_unreplicated = admin_is_true(call, "ignoreunreplicated");
+	options->is_paxos_only = admin_is_true(call, "paxosonly");
+	options->skips_paxos = admin_is_true(call, "skippaxos");
 	return 0;
 }
 

@@ -382,13 +382,14 @@ cluster_end(struct cluster *cluster)
 	if (cluster->messaging != NULL)
 		messaging_free(cluster->messaging);
 	cluster->messaging = NULL;
+	/* Its rounds are parts of repairs. */
+	cluster_unset_executor(cluster);
 	hints_close(cluster->hints);
 	cluster->hints = NULL;
 	repairs_free(cluster->repairs);
 	cluster->repairs = NULL;
 	streams_free(cluster->streams);
 	cluster->streams = NULL;
-	cluster_unset_executor(cluster);
 }
 
 void

@@ -222,6 +222,7 @@ cluster_rebuild_plan(struct cluster *cluster, const struct range_fetch *fetch, c
 struct cluster_rebuild {
 	struct cluster *cluster;
 	struct stream_wait stream;
+	struct repair_paxos paxos;
 	struct cluster_waiter waiter;
 };
 
@@ -251,6 +252,30 @@ cluster_rebuilt(struct stream_wait *wait, const struct error *err)
 	    (struct cluster_rebuild *)((char *)wait - offsetof(struct cluster_rebuild, stream));
 
 	rebuild->waiter.service.on_done(&rebuild->waiter.service, err);
+}
+
+static void
+cluster_rebuild_repaired(struct repair_paxos *paxos, const struct error *err)
+{
+	struct cluster_rebuild *rebuild =
+	    (struct cluster_rebuild *)((char *)paxos - offsetof(struct cluster_rebuild, paxos));
+
+	rebuild->waiter.service.on_done(&rebuild->waiter.service, err);
+}
+
+/* The replicas may have become others by ALTER KEYSPACE: their majorities shall know what those before decided. */
+static int
+cluster_rebuild_paxos(struct cluster *cluster, struct error *err)
+{
+	struct cluster_rebuild rebuild = {
+	    .paxos = {
+		.reason = "rebuild", .has_natural = true, .on_done = cluster_rebuild_repaired}};
+
+	if (!cluster->node->config->paxos_repair_enabled)
+		return 0;
+	cluster_waiter_init(&rebuild.waiter);
+	repairs_finish_paxos(cluster->repairs, &rebuild.paxos);
+	return cluster_wait(&rebuild.waiter, err);
 }
 
 static int
@@ -306,6 +331,8 @@ cluster_rebuild(struct cluster *cluster, const char *datacenter, const char *key
 	fetch.ranges = ranges;
 	if (rc == 0)
 		rc = cluster_parse_sources(cluster, sources, &fetch, err);
+	if (rc == 0)
+		rc = cluster_rebuild_paxos(cluster, err);
 	if (rc == 0)
 		rc = cluster_run_rebuild(cluster, &fetch, keyspace, err);
 	topology_release(cluster->topology, fetch.before);

@@ -95,6 +95,16 @@ cluster_set_coordinator(struct cluster *cluster, struct coordinator *coordinator
 	return 0;
 }
 
+/* One of the two has not heard of a change of the ring. */
+static void
+cluster_on_disagreement(void *context, struct peer *peer)
+{
+	struct node *node = context;
+
+	if (node->cluster->gossip != NULL)
+		gossip_ask(node->cluster->gossip, peer);
+}
+
 void
 cluster_set_executor(struct cluster *cluster, struct executor *executor)
 {
@@ -108,6 +118,10 @@ cluster_set_executor(struct cluster *cluster, struct executor *executor)
 	    .schema = cluster_schema,
 	    .contention_timeout_ns = cluster_contention_timeout_ns,
 	    .write_timeout_ns = cluster_write_timeout_ns,
+	    .on_disagreement = cluster_on_disagreement,
+	    .repair_parallelism = cluster->node->config->paxos_repair_parallelism < 1
+		? 1
+		: (uint32_t)cluster->node->config->paxos_repair_parallelism,
 	    .hints = hints_for_coordinator(cluster->hints),
 	};
 

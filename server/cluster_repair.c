@@ -548,6 +548,21 @@ cluster_load_repairs(struct cluster *cluster, struct error *err)
 	return 0;
 }
 
+/* ---- Paxos ---------------------------------------------------------------------------------------------- */
+
+static bool
+cluster_skips_paxos(void *context, struct slice keyspace)
+{
+	const struct cluster *cluster = context;
+	const struct config *config = cluster->node->config;
+	const struct config_list *skipped = &config->skip_paxos_repair_on_topology_change_keyspaces;
+
+	for (size_t i = 0; i < skipped->count; i++)
+		if (slice_equal_string(keyspace, skipped->items[i]))
+			return true;
+	return config->skip_paxos_repair_on_topology_change;
+}
+
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
 int
@@ -559,6 +574,10 @@ cluster_start_repairs(struct cluster *cluster, struct error *err)
 	    .sync = cluster_sync,
 	    .record = cluster_record,
 	    .save = cluster_save_repair,
+	    .paxos = config->paxos_repair_enabled ? cluster->paxos : NULL,
+	    .paxos_strict_each_quorum = config->paxos_topology_repair_strict_each_quorum,
+	    .paxos_no_dc_checks = config->paxos_topology_repair_no_dc_checks,
+	    .skips_paxos = cluster_skips_paxos,
 	    .session_space = (uint64_t)config->repair_session_space,
 	    .depth_max = config->repair_session_max_tree_depth < 1
 		? 1

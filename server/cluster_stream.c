@@ -39,7 +39,8 @@ cluster_start_streams(struct cluster *cluster)
 
 struct cluster_movement {
 	struct cluster *cluster;
-	enum stream_operation operation;
+	struct service_movement wanted;
+	struct repair_paxos paxos;
 	struct stream_wait stream;
 	struct service_wait hints;
 	struct service_wait *wait;
@@ -76,7 +77,7 @@ cluster_movement_session(struct stream_wait *wait, const struct stream_result *r
 
 	/* Without the note it is moved twice, which does no harm. */
 	if (system_ranges_save(
-		movement->cluster->node->executor, movement->operation, result, &err) != 0)
+		movement->cluster->node->executor, movement->wanted.operation, result, &err) != 0)
 		log_warn("ranges that were moved could not be noted: %s", err.text);
 }
 
@@ -129,10 +130,10 @@ cluster_movement_done(struct stream_wait *wait, const struct error *err)
 	movement->has_failed = err != NULL;
 	if (err != NULL)
 		movement->err = *err;
-	else if (cluster_is_resumable(movement->operation) &&
-	    cluster_forget_moved(movement->cluster, movement->operation, &failed) != 0)
+	else if (cluster_is_resumable(movement->wanted.operation) &&
+	    cluster_forget_moved(movement->cluster, movement->wanted.operation, &failed) != 0)
 		log_warn("notes of ranges that were moved remain: %s", failed.text);
-	if (err == NULL && movement->operation == STREAM_UNBOOTSTRAP &&
+	if (err == NULL && movement->wanted.operation == STREAM_UNBOOTSTRAP &&
 	    movement->cluster->node->config->transfer_hints_on_decommission) {
 		movement->hints.on_done = cluster_movement_hinted;
 		cluster_transfer_hints(movement->cluster, &movement->hints);
@@ -151,7 +152,7 @@ cluster_movement_plan(struct cluster *cluster, const struct service_movement *mo
 	    .after = after,
 	    .peers = cluster->peers,
 	    .snitch = cluster->snitch,
-	    .is_strict = movement->operation != STREAM_RESTORE_REPLICA_COUNT &&
+	    .is_strict = movement->wanted.operation != STREAM_RESTORE_REPLICA_COUNT &&
 		!movement->is_replacing &&
 		cluster->node->config->cassandra__consistent__rangemovement,
 	    .is_from_nothing = movement->is_replacing,
@@ -164,11 +165,11 @@ cluster_movement_plan(struct cluster *cluster, const struct service_movement *mo
 
 		if (!keyspace_is_distributed(keyspace))
 			continue;
-		if (movement->operation != STREAM_UNBOOTSTRAP)
+		if (movement->wanted.operation != STREAM_UNBOOTSTRAP)
 			rc = range_streamer_fetch(job, &fetch, keyspace, err);
 		if (rc == 0 &&
-		    (movement->operation == STREAM_UNBOOTSTRAP ||
-			movement->operation == STREAM_RELOCATION))
+		    (movement->wanted.operation == STREAM_UNBOOTSTRAP ||
+			movement->wanted.operation == STREAM_RELOCATION))
 			range_streamer_give(job, before, after, keyspace, fetch.has_moved, moved);
 	}
 	schema_unref(schema);
@@ -189,20 +190,29 @@ cluster_movement_notes(struct cluster *cluster, const struct service_movement *w
 	return system_ranges_load(cluster->node->executor, wanted->operation, out, err);
 }
 
-void
-cluster_stream(void *context, const struct service_movement *wanted, struct service_wait *wait)
+static bool
+cluster_is_pending(struct cluster *cluster)
 {
-	struct cluster *cluster = context;
-	struct cluster_movement *movement = xzalloc(sizeof(*movement));
+	const struct topology *topology = topology_acquire(cluster->topology);
+	const struct member *member = topology_find(topology, peers_local(cluster->peers));
+	bool is_pending = member != NULL && member->state != MEMBER_NORMAL;
+
+	topology_release(cluster->topology, topology);
+	return is_pending;
+}
+
+/* What is where is settled: the data itself. */
+static void
+cluster_movement_stream(struct cluster_movement *movement)
+{
+	struct cluster *cluster = movement->cluster;
+	const struct service_movement *wanted = &movement->wanted;
 	const struct topology *before = topology_acquire(cluster->topology), *after;
 	struct topology_holder *holder = ring_after(before, cluster->peers, wanted->peer);
 	struct stream_job *job = stream_job_new(cluster->streams, wanted->operation, NULL);
 	struct system_ranges *moved = NULL;
 	struct error err;
 
-	movement->cluster = cluster;
-	movement->wait = wait;
-	movement->operation = wanted->operation;
 	movement->stream.on_done = cluster_movement_done;
 	if (cluster_is_resumable(wanted->operation))
 		movement->stream.on_session = cluster_movement_session;
@@ -218,6 +228,56 @@ cluster_stream(void *context, const struct service_movement *wanted, struct serv
 	topology_release(holder, after);
 	topology_holder_free(holder);
 	topology_release(cluster->topology, before);
+}
+
+static void
+cluster_movement_repaired(struct repair_paxos *paxos, const struct error *err)
+{
+	struct cluster_movement *movement =
+	    (struct cluster_movement *)((char *)paxos - offsetof(struct cluster_movement, paxos));
+
+	if (err == NULL)
+		cluster_movement_stream(movement);
+	else
+		cluster_movement_done(&movement->stream, err);
+}
+
+static const char *
+cluster_movement_reason(const struct service_movement *wanted)
+{
+	switch (wanted->operation) {
+	case STREAM_BOOTSTRAP:
+		return wanted->is_replacing ? "replacing a node" : "bootstrap";
+	case STREAM_UNBOOTSTRAP:
+		return "decommission";
+	case STREAM_RELOCATION:
+		return "move";
+	default:
+		return "removenode";
+	}
+}
+
+void
+cluster_stream(void *context, const struct service_movement *wanted, struct service_wait *wait)
+{
+	struct cluster *cluster = context;
+	struct cluster_movement *movement = xzalloc(sizeof(*movement));
+	/* It takes the place of a dead one under that one's address: a replica already, and nothing is pending. */
+	bool is_hibernating = wanted->operation == STREAM_BOOTSTRAP && wanted->is_replacing &&
+	    !cluster_is_pending(cluster);
+
+	movement->cluster = cluster;
+	movement->wait = wait;
+	movement->wanted = *wanted;
+	movement->paxos = (struct repair_paxos){.reason = cluster_movement_reason(wanted),
+	    .has_natural = wanted->operation == STREAM_UNBOOTSTRAP ||
+		wanted->operation == STREAM_RELOCATION || is_hibernating,
+	    .is_empty = is_hibernating,
+	    .on_done = cluster_movement_repaired};
+	if (cluster->node->config->paxos_repair_enabled)
+		repairs_finish_paxos(cluster->repairs, &movement->paxos);
+	else
+		cluster_movement_stream(movement);
 }
 
 /* ---- what the storage service asks -------------------------------------------------------------------- */

@@ -164,11 +164,7 @@
 	X(paxos_contention_wait_randomizer) \
 	X(paxos_on_linearizability_violations) \
 	X(paxos_purge_grace_period) \
-	X(paxos_repair_enabled) \
-	X(paxos_repair_parallelism) \
 	X(paxos_state_purging) \
-	X(paxos_topology_repair_no_dc_checks) \
-	X(paxos_topology_repair_strict_each_quorum) \
 	X(paxos_variant) \
 	X(permissions_cache_active_update) \
 	X(permissions_cache_max_entries) \
@@ -211,8 +207,6 @@
 	X(server_encryption_options__ssl_context_factory__class_name) \
 	X(server_encryption_options__store_type) \
 	X(server_encryption_options__truststore_password) \
-	X(skip_paxos_repair_on_topology_change) \
-	X(skip_paxos_repair_on_topology_change_keyspaces) \
 	X(slow_query_log_timeout) \
 	X(snapshot_links_per_second) \
 	X(snapshot_on_duplicate_row_detection) \

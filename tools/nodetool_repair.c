@@ -86,7 +86,7 @@ repair_value(const struct nodetool *tool, const char *name)
 static void
 repair_check(const struct nodetool *tool)
 {
-	static const char *const absent[] = {"--trace", "--optimise-streams", "--paxos-only"};
+	static const char *const absent[] = {"--trace", "--optimise-streams"};
 
 	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
 		if (nodetool_option(tool, absent[i]) != NULL)
@@ -120,12 +120,13 @@ repair_keyspace(struct nodetool *tool, const char *keyspace, const char *tables)
 	json_t *answer = nodetool_post(tool,
 	    "repair?keyspace=%u&tables=%u&parallelism=%s&threads=%u&preview=%s&incremental=%s&"
 	    "primary=%s&pull=%s&force=%s&ignoreunreplicated=%s&local=%s&datacenters=%u&hosts=%u&"
-	    "start=%u&end=%u",
+	    "start=%u&end=%u&paxosonly=%s&skippaxos=%s",
 	    keyspace, tables, parallelism, repair_value(tool, "-j"), repair_preview(tool),
 	    nodetool_option(tool, "-full") == NULL ? "true" : "false", repair_flag(tool, "-pr"),
 	    repair_flag(tool, "-pl"), repair_flag(tool, "-force"), repair_flag(tool, "-iuk"),
 	    repair_flag(tool, "-local"), repair_value(tool, "-dc"), repair_value(tool, "-hosts"),
-	    repair_value(tool, "-st"), repair_value(tool, "-et"));
+	    repair_value(tool, "-st"), repair_value(tool, "-et"), repair_flag(tool, "-paxos-only"),
+	    repair_flag(tool, "-skip-paxos"));
 	int64_t command = nodetool_int(answer, "command");
 	char text[300];
 
@@ -184,13 +185,15 @@ static const struct nodetool_option repair_options[] = {
     {"-j", "--job-threads", "job_threads", "Tables repaired at a time: 1 to 4 (1)"},
     {"-local", "--in-local-dc", NULL, "Repair nodes of this node's data center"},
     {"-os", "--optimise-streams", NULL, "Not there"},
-    {"-paxos-only", "--paxos-only", NULL, "Not there"},
+    {"-paxos-only", "--paxos-only", NULL,
+	"Finish what conditional statements left over; compare no data"},
     {"-pl", "--pull", NULL, "Only fetch what this node lacks (with -hosts, -st and -et)"},
     {"-pr", "--partitioner-range", NULL,
 	"Repair the ranges that this node is the first replica of"},
     {"-prv", "--preview", NULL, "Only tell what differs"},
     {"-seq", "--sequential", NULL, "One replica validates at a time"},
-    {"-skip-paxos", "--skip-paxos", NULL, "Accepted: the state of Paxos is not repaired anyway"},
+    {"-skip-paxos", "--skip-paxos", NULL,
+	"Compare data without repairing the state of Paxos first"},
     {"-st", "--start-token", "start_token", "Where the range to repair begins (exclusive)"},
     {"-tr", "--trace", NULL, "Not there"},
     {"-vd", "--validate", NULL, "Only tell whether repaired data is in sync"},

@@ -13,7 +13,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const enum verb verbs[] = {VERB_PREPARE_MSG, VERB_SNAPSHOT_MSG, VERB_VALIDATION_REQ,
-	    VERB_SYNC_REQ, VERB_CLEANUP_MSG, VERB_STATUS_REQ};
+	    VERB_SYNC_REQ, VERB_CLEANUP_MSG, VERB_STATUS_REQ, VERB_PAXOS2_CLEANUP_REQ};
 	struct repair_message message, again;
 	struct buffer first, second;
 	struct arena arena;

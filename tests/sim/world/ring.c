@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "cluster/paxos_codec.h"
+#include "cluster/range_streamer.h"
 #include "cluster/replica_plan.h"
 #include "cluster/topology.h"
 #include "cql/table_options_internal.h"
@@ -36,6 +37,7 @@ struct ring {
 	struct ring_options options;
 	struct world *world;
 	bool *alive;
+	uint8_t *places; /* owned; enum ring_standing, by viewer and who is viewed */
 	struct ring_session *sessions; /* owned */
 };
 
@@ -189,36 +191,50 @@ ring_datacenter(const struct ring *ring, uint32_t index)
 }
 
 static void
-ring_make_topology(struct ring_node *node)
+ring_update_topology(struct ring_node *node)
 {
+	static const enum member_state states[] = {[RING_NORMAL] = MEMBER_NORMAL,
+	    [RING_JOINING] = MEMBER_JOINING,
+	    [RING_LEAVING] = MEMBER_LEAVING};
 	struct ring *ring = node->ring;
-	uint32_t count = ring->options.world.node_count;
+	uint32_t count = ring->options.world.node_count, used = 0;
 	struct member *members = xcalloc(count, sizeof(*members));
 	int64_t(*tokens)[RING_TOKENS] = xcalloc(count, sizeof(*tokens));
 	struct error err;
 
-	node->topology = topology_holder_new(node->node->peers);
-	topology_holder_set_local(
-	    node->topology, ring_datacenter(ring, node->node->index), "rack1");
 	for (uint32_t i = 0; i < count; i++) {
+		enum ring_standing place = ring->places[node->node->index * count + i];
+
+		if (place == RING_OUT)
+			continue;
 		for (uint32_t j = 0; j < RING_TOKENS; j++)
 			/* Spread evenly, each node's turn again and again. */
 			tokens[i][j] =
 			    (int64_t)((j * count + i) * (UINT64_MAX / (RING_TOKENS * count)) +
 				(UINT64_C(1) << 63) + 1);
-		members[i] = (struct member){
+		members[used] = (struct member){
 		    .peer = peers_get(node->node->peers, &world_node(ring->world, i)->endpoint),
 		    .host_id = {{(uint8_t)(i + 1)}},
 		    .datacenter = ring_datacenter(ring, i),
 		    .rack = "rack1",
-		    .state = MEMBER_NORMAL,
+		    .state = states[place],
 		    .token_count = RING_TOKENS,
 		    .tokens = tokens[i]};
-		atomic_store(&members[i].peer->is_alive, i == node->node->index || ring->alive[i]);
+		atomic_store(
+		    &members[used++].peer->is_alive, i == node->node->index || ring->alive[i]);
 	}
-	ring_must(topology_update(node->topology, members, count, &err), &err);
+	ring_must(topology_update(node->topology, members, used, &err), &err);
 	free(members);
 	free(tokens);
+}
+
+static void
+ring_make_topology(struct ring_node *node)
+{
+	node->topology = topology_holder_new(node->node->peers);
+	topology_holder_set_local(
+	    node->topology, ring_datacenter(node->ring, node->node->index), "rack1");
+	ring_update_topology(node);
 }
 
 static uint64_t
@@ -449,6 +465,14 @@ ring_free_sessions(struct ring *ring)
 	}
 }
 
+static bool
+ring_skips_paxos(void *context, struct slice keyspace)
+{
+	(void)context;
+	(void)keyspace;
+	return false;
+}
+
 static void
 ring_start_repairs(struct ring_node *node)
 {
@@ -457,6 +481,8 @@ ring_start_repairs(struct ring_node *node)
 	    .sync = ring_sync,
 	    .record = ring_record,
 	    .save = ring_save_session,
+	    .paxos = node->paxos,
+	    .skips_paxos = ring_skips_paxos,
 	    .session_space = 1 << 20,
 	    .depth_max = 20};
 
@@ -516,6 +542,7 @@ ring_start(struct world_node *world_node, void *context)
 	    .schema = ring_schema,
 	    .contention_timeout_ns = ring_paxos_timeout_ns,
 	    .write_timeout_ns = ring_paxos_timeout_ns,
+	    .repair_parallelism = 4,
 	    .hints = ring.hints};
 	node->paxos = paxos_new(&paxos);
 	streams_options_init(&streams);
@@ -560,6 +587,7 @@ ring_new(const struct ring_options *options)
 	ring->options = *options;
 	ring->options.world.has_disks = true;
 	ring->alive = xcalloc(count, sizeof(bool));
+	ring->places = xcalloc((size_t)count * count, sizeof(*ring->places));
 	for (uint32_t i = 0; i < count; i++)
 		ring->alive[i] = true;
 	ring->world = world_new(&ring->options.world, &ops, ring);
@@ -574,6 +602,7 @@ ring_free(struct ring *ring)
 	world_free(ring->world);
 	ring_free_sessions(ring);
 	free(ring->alive);
+	free(ring->places);
 	free(ring);
 }
 
@@ -694,6 +723,85 @@ struct paxos *
 ring_paxos(struct ring *ring, uint32_t node)
 {
 	return ring_node(ring, node)->paxos;
+}
+
+/* ---- Who comes and goes -------------------------------------------------------------------- */
+
+void
+ring_set_place(struct ring *ring, uint32_t viewer, uint32_t of, enum ring_standing place)
+{
+	ring->places[viewer * ring->options.world.node_count + of] = (uint8_t)place;
+	if (world_node(ring->world, viewer)->is_up)
+		ring_update_topology(ring_node(ring, viewer));
+}
+
+static void
+ring_moved(struct stream_wait *wait, const struct error *err)
+{
+	struct ring_movement *movement =
+	    (struct ring_movement *)((char *)wait - offsetof(struct ring_movement, stream));
+
+	movement->on_done(movement, err);
+}
+
+static void
+ring_move_data(struct ring_movement *movement)
+{
+	struct ring_node *node = ring_node(movement->ring, movement->node);
+	struct peers *peers = node->node->peers;
+	const struct topology *before = topology_acquire(node->topology), *after;
+	struct topology_holder *holder = ring_after(before, peers, peers_local(peers));
+	bool joins = topology_find(before, topology_local_peer(before))->state == MEMBER_JOINING;
+	struct stream_job *job =
+	    stream_job_new(node->streams, joins ? STREAM_BOOTSTRAP : STREAM_UNBOOTSTRAP, NULL);
+	struct error err;
+	int rc = 0;
+
+	after = topology_acquire(holder);
+	if (joins)
+		rc = range_streamer_fetch(job,
+		    &(struct range_fetch){
+			.before = before, .after = after, .peers = peers, .is_strict = true},
+		    node->keyspace, &err);
+	else
+		range_streamer_give(job, before, after, node->keyspace);
+	movement->stream.on_done = ring_moved;
+	if (rc == 0) {
+		stream_job_start(job, &movement->stream);
+	} else {
+		stream_job_free(job);
+		movement->on_done(movement, &err);
+	}
+	topology_release(holder, after);
+	topology_holder_free(holder);
+	topology_release(node->topology, before);
+}
+
+static void
+ring_move_repaired(struct repair_paxos *paxos, const struct error *err)
+{
+	struct ring_movement *movement =
+	    (struct ring_movement *)((char *)paxos - offsetof(struct ring_movement, paxos));
+
+	if (err == NULL)
+		ring_move_data(movement);
+	else
+		movement->on_done(movement, err);
+}
+
+void
+ring_move(struct ring *ring, uint32_t node, struct ring_movement *movement)
+{
+	movement->ring = ring;
+	movement->node = node;
+	movement->paxos = (struct repair_paxos){.reason = "a change",
+	    .has_natural =
+		ring->places[node * ring->options.world.node_count + node] == RING_LEAVING,
+	    .on_done = ring_move_repaired};
+	if (movement->skips_paxos)
+		ring_move_data(movement);
+	else
+		repairs_finish_paxos(ring_repairs(ring, node), &movement->paxos);
 }
 
 uint32_t

@@ -3,8 +3,8 @@
 #define HELENUS_TESTS_SIM_RING_H
 
 /*
- * Nodes of a simulated world that store data: each has a store on its simulated disk, a fixed ring (everybody knows all
- * members from the start; who is alive is told by the test), a coordinator and Paxos. Clients' requests run as tasks of
+ * Nodes of a simulated world that store data: each has a store on its simulated disk, a ring (everybody knows all
+ * members from the start; who is alive, and who comes and goes, is told by the test), a coordinator and Paxos. Clients' requests run as tasks of
  * the node's ReadStage and MutationStage.
  *
  * One keyspace "ks" with the tables
@@ -54,6 +54,26 @@ void ring_set_alive(struct ring *ring, uint32_t node, bool is_alive);
 void ring_kill(struct ring *ring, uint32_t node);
 /* The power goes: as above for the store (its log syncs, as commitlog_sync: batch does); of hints there is what was synced. */
 void ring_cut_power(struct ring *ring, uint32_t node);
+/* ---- Who comes and goes ---- */
+
+enum ring_standing { RING_NORMAL, RING_OUT, RING_JOINING, RING_LEAVING };
+/* What one node is in the eyes of another, or in its own. All begin as RING_NORMAL. Kept through deaths of the viewer. */
+void ring_set_place(struct ring *ring, uint32_t viewer, uint32_t of, enum ring_standing place);
+
+/* The node joins or leaves in its own eyes: Paxos repaired, then its data moved, as server/cluster_stream.c does it. */
+struct ring_movement {
+	bool skips_paxos;
+	void (*on_done)(struct ring_movement *movement, const struct error *err);
+	void *context;
+	/* private */
+	struct repair_paxos paxos;
+	struct stream_wait stream;
+	struct ring *ring;
+	uint32_t node;
+};
+/* The node must not die before on_done. */
+void ring_move(struct ring *ring, uint32_t node, struct ring_movement *movement);
+
 /* Nodes that are replicas of a key, in order; returns how many. */
 uint32_t ring_replicas(struct ring *ring, int32_t key, uint32_t *out, uint32_t capacity);
 /* From now on the node knows no tables when others ask it: it answers with FAILURE_INCOMPATIBLE_SCHEMA. */

@@ -8,11 +8,16 @@
 START_TEST(test_ballots_are_their_microsecond)
 {
 	struct uuid none = {{0}};
-	struct uuid a = paxos_ballot_make(1700000000000001, 5);
-	struct uuid b = paxos_ballot_make(1700000000000001, 6);
-	struct uuid c = paxos_ballot_make(1700000000000002, 0);
+	struct uuid a = paxos_ballot_make(1700000000000001, 5, false);
+	struct uuid b = paxos_ballot_make(1700000000000001, 6, false);
+	struct uuid c = paxos_ballot_make(1700000000000002, 0, false);
+
+	struct uuid local = paxos_ballot_make(1700000000000001, 5, true);
 
 	ck_assert_int_eq(uuid_version(&a), 1);
+	ck_assert(paxos_ballot_is_local(&local) && !paxos_ballot_is_local(&a));
+	ck_assert_int_eq(paxos_ballot_timestamp(&local), 1700000000000001);
+	ck_assert(!paxos_ballot_is_later(&local, &a) && !paxos_ballot_is_later(&a, &local));
 	ck_assert_int_eq(paxos_ballot_timestamp(&a), 1700000000000001);
 	ck_assert_int_eq(paxos_ballot_timestamp(&c), 1700000000000002);
 	ck_assert_int_ne(paxos_ballot_compare(&a, &b), 0);
@@ -32,9 +37,10 @@ END_TEST
 
 START_TEST(test_requests_go_there_and_back)
 {
-	struct paxos_commit commit = {.ballot = paxos_ballot_make(1700000000000001, 5),
+	struct paxos_commit commit = {.ballot = paxos_ballot_make(1700000000000001, 5, false),
 	    .key = slice_of_string("key"),
-	    .value = slice_of_string("the value")};
+	    .value = slice_of_string("the value"),
+	    .electorate = 77};
 	struct paxos_commit out;
 	struct buffer buffer;
 	struct error err;
@@ -45,6 +51,7 @@ START_TEST(test_requests_go_there_and_back)
 	ck_assert_int_eq(paxos_commit_decode(buffer_slice(&buffer), &out, &err), 0);
 	ck_assert(uuid_equal(&out.ballot, &commit.ballot) && uuid_equal(&out.table, &commit.table));
 	ck_assert(slice_equal(out.key, commit.key) && slice_equal(out.value, commit.value));
+	ck_assert_uint_eq(out.electorate, 77);
 	for (size_t size = 0; size < buffer.size; size++) {
 		ck_assert_int_ne(paxos_commit_decode(slice_of(buffer.data, size), &out, &err), 0);
 		ck_assert_int_eq(err.code, ERROR_INVALID);
@@ -73,12 +80,12 @@ END_TEST
 START_TEST(test_answers_go_there_and_back)
 {
 	struct paxos_promise promise = {.is_promised = true,
-	    .promised = paxos_ballot_make(10, 1),
-	    .accepted_ballot = paxos_ballot_make(9, 1),
-	    .committed_ballot = paxos_ballot_make(8, 1),
+	    .promised = paxos_ballot_make(10, 1, false),
+	    .accepted_ballot = paxos_ballot_make(9, 1, false),
+	    .committed_ballot = paxos_ballot_make(8, 1, false),
 	    .accepted = slice_of_string("accepted"),
 	    .committed = slice_of_string("committed")};
-	struct paxos_acceptance acceptance = {true, paxos_ballot_make(10, 1)}, taken;
+	struct paxos_acceptance acceptance = {true, paxos_ballot_make(10, 1, false)}, taken;
 	struct paxos_promise out;
 	struct buffer buffer;
 	struct error err;
@@ -111,7 +118,7 @@ START_TEST(test_a_value_knows_what_was_before_it)
 
 	/* The last one first. */
 	for (int i = 0; i < PAXOS_HISTORY_MAX + 2; i++) {
-		origins[i] = paxos_ballot_make(1000 - i, 1);
+		origins[i] = paxos_ballot_make(1000 - i, 1, false);
 		if (i > 0 && i <= PAXOS_HISTORY_MAX)
 			memcpy(history + (i - 1) * 16, origins[i].bytes, 16);
 	}

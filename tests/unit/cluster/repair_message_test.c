@@ -7,6 +7,7 @@ static struct error err;
 
 static const struct ring_range test_ranges[] = {{-5, 10}, {10, INT64_MIN}};
 static const struct uuid test_tables[] = {{{1}}, {{2}}};
+static const uint64_t test_electorates[] = {5, UINT64_MAX};
 static const uint8_t test_depths[] = {3, 20};
 static const struct endpoint test_endpoints[] = {
     {{127, 0, 0, 1}, 4, 7000}, {{0, [15] = 1}, 16, 7001}};
@@ -45,14 +46,22 @@ test_message(enum verb verb)
 		message.range_count = 1;
 		message.ranges = test_ranges;
 		break;
+	case VERB_PAXOS2_CLEANUP_REQ:
+		message.keyspace = slice_of_string("ks");
+		message.table_count = 2;
+		message.tables = test_tables;
+		message.range_count = 2;
+		message.ranges = test_ranges;
+		message.electorates = test_electorates;
+		break;
 	default:
 		break;
 	}
 	return message;
 }
 
-static const enum verb test_verbs[] = {
-    VERB_PREPARE_MSG, VERB_SNAPSHOT_MSG, VERB_VALIDATION_REQ, VERB_SYNC_REQ, VERB_CLEANUP_MSG};
+static const enum verb test_verbs[] = {VERB_PREPARE_MSG, VERB_SNAPSHOT_MSG, VERB_VALIDATION_REQ,
+    VERB_SYNC_REQ, VERB_CLEANUP_MSG, VERB_PAXOS2_CLEANUP_REQ};
 
 /* What is said is understood; cut anywhere, or with more behind it, it is refused. */
 START_TEST(test_messages_come_through)

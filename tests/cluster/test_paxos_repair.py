@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What conditional statements left over is finished: by nodetool repair, and before the ring changes."""
+import re
+
+import pytest
+from cassandra import ConsistencyLevel, OperationTimedOut, WriteTimeout
+from cassandra.policies import FallthroughRetryPolicy
+from cassandra.query import SimpleStatement
+
+from ring import wait_until
+
+STATE = "SELECT row_key, cf_id, in_progress_ballot, proposal_ballot, proposal, most_recent_commit_at FROM system.paxos"
+
+
+def open_rounds(node):
+    """Partitions that this node promised or accepted something for, and does not know the end of."""
+    session = node.ring.connect(node, only=[node])
+    found = set()
+    for row in session.execute(STATE):
+        last = max((b for b in (row.in_progress_ballot, row.proposal_ballot) if b is not None),
+                   key=lambda ballot: ballot.time, default=None)
+        if last is None:
+            continue  # the schema's
+        is_committed = row.most_recent_commit_at is not None and row.most_recent_commit_at.time >= last.time
+        is_empty = row.proposal_ballot is not None and row.proposal_ballot.time >= last.time and not row.proposal
+        if not is_committed and not is_empty:
+            found.add((row.row_key, row.cf_id))
+    return found
+
+
+def finished(node):
+    return sum(int(n) for n in re.findall(r"Paxos repair of keyspace ks: (\d+) partition", node.log()))
+
+
+def leave_open(ring, others, table="t", keys=range(5)):
+    """Conditional statements whose coordinator, the first node, has no majority: it has promised itself something."""
+    session = ring.connect(ring[0], only=[ring[0]])
+    for node in others:
+        node.pause()
+    for key in keys:
+        statement = SimpleStatement(f"INSERT INTO ks.{table} (k, v) VALUES ({key}, 1) IF NOT EXISTS",
+                                    retry_policy=FallthroughRetryPolicy())
+        with pytest.raises((WriteTimeout, OperationTimedOut)):
+            session.execute(statement, timeout=30)
+    for node in others:
+        node.resume()
+    wait_until(lambda: ring[0].sees(UN=ring.nodes), "the others again")
+
+
+def make_table(ring, factor=3):
+    session = ring.connect()
+    session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': %d}"
+                    % factor)
+    session.execute("CREATE TABLE ks.t (k int PRIMARY KEY, v int)")
+    session.execute("CREATE TABLE ks.other (k int PRIMARY KEY, v int)")
+    return session
+
+
+def test_repair_finishes_what_was_left_over(new_ring):
+    ring = new_ring(3, cas_contention_timeout="300ms", write_request_timeout="300ms").start().wait_up()
+    session = make_table(ring)
+    session.execute("INSERT INTO ks.t (k, v) VALUES (100, 1) IF NOT EXISTS")
+    leave_open(ring, ring.nodes[1:])
+    leave_open(ring, ring.nodes[1:], "other", [7])
+    before = open_rounds(ring[0])
+    assert len(before) >= 5
+    assert "Cannot specify both" in ring[0].nodetool("repair", "--paxos-only", "--skip-paxos", "ks", status=1)
+    text = ring[1].nodetool("repair", "-full", "--skip-paxos", "ks")
+    assert "repairPaxos: false, paxosOnly: false" in text
+    assert open_rounds(ring[0]) == before and finished(ring[0]) == 0
+    validated = ring[0].log().count("Validated")
+    # Of one table; the other is left as it is.
+    text = ring[1].nodetool("repair", "--paxos-only", "ks", "other")
+    assert "incremental: false" in text and "repairPaxos: true, paxosOnly: true" in text
+    assert "Repair completed successfully" in text
+    assert len(open_rounds(ring[0])) == len(before) - 1 and finished(ring[0]) == 1
+    assert ring[0].log().count("Validated") == validated
+    # An ordinary repair does it too.
+    assert "Repair completed successfully" in ring[2].nodetool("repair", "ks")
+    for node in ring.nodes:
+        assert not open_rounds(node)
+    rows = session.execute(SimpleStatement("SELECT * FROM ks.t WHERE k = 100",
+                                           consistency_level=ConsistencyLevel.SERIAL))
+    assert [tuple(row) for row in rows] == [(100, 1)]
+
+
+@pytest.mark.long
+def test_a_node_that_joins_or_leaves_has_it_finished_first(new_ring):
+    ring = new_ring(3, cas_contention_timeout="300ms", write_request_timeout="300ms",
+                    cassandra__ring_delay_ms=1000).start().wait_up()
+    make_table(ring)
+    leave_open(ring, ring.nodes[1:], keys=range(15))
+    before = open_rounds(ring[0])
+    assert len(before) >= 15
+    joined = ring.add(auto_bootstrap=True).start()
+    ring.wait_up()
+    assert "Paxos repaired for bootstrap" in joined.log()
+    # In the ranges whose replicas are others now.
+    assert finished(ring[0]) > 0
+    assert len(open_rounds(ring[0])) == len(before) - finished(ring[0])
+    leave_open(ring, ring.nodes[1:], keys=range(100, 115))
+    before = open_rounds(ring[0])
+    assert before
+    ring[0].nodetool("decommission")
+    assert "Paxos repaired for decommission" in ring[0].log()
+    wait_until(lambda: ring[1].sees(UN=ring.nodes[1:]), "the others alone")
+    for node in ring.nodes[1:]:
+        assert not open_rounds(node) & before
