@@ -131,8 +131,10 @@ repair_parent_new(
 	parent->participant_count = message->endpoint_count;
 	parent->participants =
 	    xcalloc((size_t)message->endpoint_count + 1, sizeof(*parent->participants));
-	memcpy(parent->participants, message->endpoints,
-	    message->endpoint_count * sizeof(*parent->participants));
+	/* PAXOS2_CLEANUP names none. */
+	if (message->endpoint_count > 0)
+		memcpy(parent->participants, message->endpoints,
+		    message->endpoint_count * sizeof(*parent->participants));
 	parent->next = repairs->parents;
 	repairs->parents = parent;
 	return parent;

@@ -152,7 +152,7 @@ cluster_movement_plan(struct cluster *cluster, const struct service_movement *mo
 	    .after = after,
 	    .peers = cluster->peers,
 	    .snitch = cluster->snitch,
-	    .is_strict = movement->wanted.operation != STREAM_RESTORE_REPLICA_COUNT &&
+	    .is_strict = movement->operation != STREAM_RESTORE_REPLICA_COUNT &&
 		!movement->is_replacing &&
 		cluster->node->config->cassandra__consistent__rangemovement,
 	    .is_from_nothing = movement->is_replacing,
@@ -165,11 +165,11 @@ cluster_movement_plan(struct cluster *cluster, const struct service_movement *mo
 
 		if (!keyspace_is_distributed(keyspace))
 			continue;
-		if (movement->wanted.operation != STREAM_UNBOOTSTRAP)
+		if (movement->operation != STREAM_UNBOOTSTRAP)
 			rc = range_streamer_fetch(job, &fetch, keyspace, err);
 		if (rc == 0 &&
-		    (movement->wanted.operation == STREAM_UNBOOTSTRAP ||
-			movement->wanted.operation == STREAM_RELOCATION))
+		    (movement->operation == STREAM_UNBOOTSTRAP ||
+			movement->operation == STREAM_RELOCATION))
 			range_streamer_give(job, before, after, keyspace, fetch.has_moved, moved);
 	}
 	schema_unref(schema);
