@@ -570,15 +570,40 @@ cas_check_rows(const struct cas *cas, struct error *err)
 	return 0;
 }
 
+/* ConsistencyLevel.validateForCas, validateForCasCommit. */
+static int
+cas_check_levels(const struct cas *cas, struct error *err)
+{
+	const struct query_options *options = cas->execution->options;
+	const struct slice *class;
+
+	if (!consistency_is_serial(options->serial_consistency))
+		return error_set(err, ERROR_INVALID,
+		    "Invalid consistency for conditional update. Must be one of SERIAL or "
+		    "LOCAL_SERIAL");
+	if (consistency_is_serial(options->consistency))
+		return error_set(err, ERROR_INVALID,
+		    "%s is not supported as conditional update commit consistency. Use ANY if you "
+		    "mean \"make sure it is accepted but I don't care how many replicas commit it "
+		    "for non-SERIAL reads\"",
+		    consistency_name(options->consistency));
+	class = option_map_get(&cas->keyspace->replication, "class");
+	if (options->consistency == CONSISTENCY_EACH_QUORUM && class != NULL &&
+	    !slice_equal_string(*class, "org.apache.cassandra.locator.NetworkTopologyStrategy"))
+		return error_set(err, ERROR_INVALID,
+		    "consistency level EACH_QUORUM not compatible with replication strategy "
+		    "(%.*s)",
+		    (int)class->size, (const char *)class->data);
+	return 0;
+}
+
 static int
 cas_prepare(struct cas *cas, struct error *err)
 {
 	struct execution *execution = cas->execution;
 
-	if (!consistency_is_serial(execution->options->serial_consistency))
-		return error_set(err, ERROR_INVALID,
-		    "Invalid consistency for conditional update. Must be one of SERIAL or "
-		    "LOCAL_SERIAL");
+	if (cas_check_levels(cas, err) != 0)
+		return -1;
 	for (uint32_t i = 0; i < cas->count; i++) {
 		struct slice *keys;
 		uint32_t count;
