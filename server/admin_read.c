@@ -321,6 +321,7 @@ static json_t *
 admin_table(struct node *node, struct table_store *table)
 {
 	struct store_table_stats stats;
+	int32_t min_threshold, max_threshold;
 	json_t *json = json_object(), *levels = json_array(), *level_bytes = json_array();
 
 	store_table_stats(node->store, table, &stats);
@@ -366,6 +367,9 @@ admin_table(struct node *node, struct table_store *table)
 	admin_set_number(json, "partition_mean", stats.partition_bytes_mean);
 	admin_set_real(json, "droppable_tombstones", stats.droppable_tombstone_ratio);
 	admin_set(json, "auto_compaction", json_boolean(store_auto_compaction(table)));
+	store_compaction_threshold(table, &min_threshold, &max_threshold);
+	admin_set(json, "min_threshold", json_integer(min_threshold));
+	admin_set(json, "max_threshold", json_integer(max_threshold));
 	return json;
 }
 

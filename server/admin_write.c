@@ -49,6 +49,25 @@ admin_each_table(struct admin_call *call,
 }
 
 static int
+admin_post_compaction_threshold(struct admin_call *call, struct error *err)
+{
+	const char *keyspace, *name;
+	struct table_store *table;
+	int64_t min, max;
+
+	if (admin_need(call, "keyspace", &keyspace, err) != 0 ||
+	    admin_need(call, "table", &name, err) != 0 ||
+	    admin_need_number(call, "min", 0, INT32_MAX, &min, err) != 0 ||
+	    admin_need_number(call, "max", 0, INT32_MAX, &max, err) != 0)
+		return -1;
+	table = store_find_table(call->node->store, keyspace, name);
+	if (table == NULL)
+		return error_set(
+		    err, ERROR_INVALID, "Unknown keyspace/cf pair (%s.%s)", keyspace, name);
+	return store_set_compaction_threshold(table, (int32_t)min, (int32_t)max, err);
+}
+
+static int
 admin_post_clear_client_history(struct admin_call *call, struct error *err)
 {
 	(void)err;
@@ -436,6 +455,7 @@ const struct admin_route admin_writes[] = {
     {"clearsnapshot", true, admin_post_clear_snapshots},
     {"clearclienthistory", true, admin_post_clear_client_history},
     {"compact", true, admin_post_compact},
+    {"compactionthreshold", true, admin_post_compaction_threshold},
     {"compactionthroughput", true, admin_post_compaction_throughput},
     {"concurrency", true, admin_post_concurrency},
     {"concurrentcompactors", true, admin_post_concurrent_compactors},

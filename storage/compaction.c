@@ -166,17 +166,19 @@ static void
 compaction_pick_locked(
     struct compaction_manager *manager, struct table_store *table, struct compaction_pick *out)
 {
-	const struct table_metadata *metadata = atomic_load(&table->metadata);
+	struct table_metadata metadata = *atomic_load(&table->metadata);
 	struct table_view *view = table_view_acquire(table);
 	struct sstable **candidates;
 	uint32_t count, of_set;
 
 	lock_assert_held(&manager->lock);
 	*out = (struct compaction_pick){0};
+	store_compaction_threshold(
+	    table, &metadata.options.min_threshold, &metadata.options.max_threshold);
 	candidates = compaction_candidates(table, view, &count);
 	for (uint32_t at = 0; at < count && out->count == 0; at += of_set) {
 		of_set = compaction_first_set(candidates + at, count - at);
-		compaction_pick_of_set(manager, table, metadata, candidates + at, of_set, out);
+		compaction_pick_of_set(manager, table, &metadata, candidates + at, of_set, out);
 	}
 	free(candidates);
 	table_view_release(view);
@@ -936,6 +938,37 @@ store_auto_compaction(const struct table_store *table)
 {
 	return !atomic_load(&table->is_auto_compaction_disabled) &&
 	    atomic_load(&table->metadata)->options.is_compaction_enabled;
+}
+
+int
+store_set_compaction_threshold(
+    struct table_store *table, int32_t min, int32_t max, struct error *err)
+{
+	if (min > max)
+		return error_set(err, ERROR_INVALID,
+		    "The min_compaction_threshold cannot be larger than the max.");
+	if (min < 2 || max < 2)
+		return error_set(err, ERROR_INVALID,
+		    "Disabling compaction by setting min or max compaction thresholds to 0 has "
+		    "been "
+		    "deprecated, use the compaction option 'enabled' instead; they are at least 2");
+	atomic_store(&table->min_threshold, min);
+	atomic_store(&table->max_threshold, max);
+	compaction_check(table->store->compactions, table);
+	return 0;
+}
+
+void
+store_compaction_threshold(const struct table_store *table, int32_t *min, int32_t *max)
+{
+	const struct table_options *options = &atomic_load(&table->metadata)->options;
+
+	*min = atomic_load(&table->min_threshold);
+	*max = atomic_load(&table->max_threshold);
+	if (*min == 0) {
+		*min = options->min_threshold;
+		*max = options->max_threshold;
+	}
 }
 
 void

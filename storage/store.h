@@ -342,6 +342,13 @@ void store_pending_repairs(struct table_store *table,
     void (*each)(void *context, const struct uuid *session, uint64_t bytes), void *context);
 void store_set_auto_compaction(struct store *store, struct table_store *table, bool is_enabled);
 bool store_auto_compaction(const struct table_store *table);
+/*
+ * How many SSTables a compaction takes at least and at most (setcompactionthreshold): instead of the table's options until
+ * the node stops. ERROR_INVALID.
+ */
+int store_set_compaction_threshold(
+    struct table_store *table, int32_t min, int32_t max, struct error *err);
+void store_compaction_threshold(const struct table_store *table, int32_t *min, int32_t *max);
 /* Bytes per second for all compactions of the node; 0: no limit. */
 void store_set_compaction_throughput(struct store *store, uint64_t bytes_per_second);
 uint64_t store_compaction_throughput(const struct store *store);

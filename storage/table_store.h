@@ -81,6 +81,8 @@ struct table_store {
 	bool is_open; /* set before others see the table */
 	atomic_bool is_dropped;
 	atomic_bool is_auto_compaction_disabled;
+	atomic_int min_threshold,
+	    max_threshold; /* of compactions, while the node runs; 0: the table's options */
 	atomic_bool is_directory_durable; /* its name, and its keyspace's, were synced */
 
 	_Atomic(struct table_metadata *) metadata; /* a reference; old ones live until close */

@@ -20,8 +20,8 @@ static const char *const nodetool_absent[] = {"abortbootstrap", "checktokenmetad
     "invalidatepermissionscache", "invalidaterolescache", "rangekeysample", "rebuild_index",
     "recompress_sstables", "reloadlocalschema", "reloadtriggers", "relocatesstables",
     "resetfullquerylog", "resetlocalschema", "setauthcacheconfig", "setbatchlogreplaythrottle",
-    "setcolumnindexsize", "setcompactionthreshold", "setconcurrentviewbuilders", "setdefaultrf",
-    "setsnapshotthrottle", "viewbuildstatus", NULL};
+    "setcolumnindexsize", "setconcurrentviewbuilders", "setdefaultrf", "setsnapshotthrottle",
+    "viewbuildstatus", NULL};
 
 static const char nodetool_globals[] =
     "[(-h <host> | --host <host>)] [(-p <port> | --port <port>)]\n"

@@ -252,6 +252,30 @@ operation_set_concurrency(struct nodetool *tool)
 	return 0;
 }
 
+static int
+operation_get_threshold(struct nodetool *tool)
+{
+	json_t *table = json_array_get(
+	    json_object_get(
+		nodetool_get(tool, "tables?keyspace=%u&tables=%u", tool->words[0], tool->words[1]),
+		"tables"),
+	    0);
+
+	printf("Current compaction thresholds for %s/%s: \n min = %" PRId64 ",  max = %" PRId64
+	       "\n",
+	    tool->words[0], tool->words[1], nodetool_int(table, "min_threshold"),
+	    nodetool_int(table, "max_threshold"));
+	return 0;
+}
+
+static int
+operation_set_threshold(struct nodetool *tool)
+{
+	(void)nodetool_post(tool, "compactionthreshold?keyspace=%u&table=%u&min=%u&max=%u",
+	    tool->words[0], tool->words[1], tool->words[2], tool->words[3]);
+	return 0;
+}
+
 static const char operation_timeouts[] =
     "Timeout type requires one of (read, range, write, counterwrite, cascontention, truncate, "
     "internodeconnect, internodeuser, internodestreaminguser, misc (general rpc_timeout_in_ms))";
@@ -372,6 +396,8 @@ const struct nodetool_command nodetool_operation_commands[] = {
 	operation_on_tables, "flush"},
     {"getcompactionthroughput", "Limit of all compactions", "", 0, 0, operation_precise_options,
 	operation_get_throughput, NULL},
+    {"getcompactionthreshold", "How many SSTables of a table a compaction takes",
+	"[--] <keyspace> <table>", 2, 2, NULL, operation_get_threshold, NULL},
     {"getconcurrentcompactors", "How many compactions may run", "", 0, 0, NULL,
 	operation_get_compactors, NULL},
     {"getlogginglevels", "Log levels", "", 0, 0, NULL, operation_get_levels, NULL},
@@ -396,6 +422,9 @@ const struct nodetool_command nodetool_operation_commands[] = {
     {"setcachekeystosave", "Change how many keys of each cache are saved; 0: none",
 	"[--] <key-cache-keys-to-save> <row-cache-keys-to-save> <counter-cache-keys-to-save>", 3, 3,
 	NULL, operation_set_caches, "cachekeystosave"},
+    {"setcompactionthreshold", "Change how many SSTables of a table a compaction takes",
+	"[--] <keyspace> <table> <minthreshold> <maxthreshold>", 4, 4, NULL,
+	operation_set_threshold, NULL},
     {"setcompactionthroughput", "Limit all compactions, MiB/s; 0: no limit", "[--] <value_in_mb>",
 	1, 1, NULL, operation_set_throughput, NULL},
     {"setconcurrency", "Change how many threads a stage has",

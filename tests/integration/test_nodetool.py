@@ -164,6 +164,27 @@ def test_flush_makes_sstables_that_tablestats_and_getsstables_show(server, table
     assert answer["nt"]["tables"]["t"]["sstable_count"] == 1
 
 
+def test_a_compaction_takes_as_many_as_the_threshold_says(server, session, table):
+    session.execute("CREATE TABLE nt.threshold (k int PRIMARY KEY)")
+    assert server.nodetool("getcompactionthreshold", "nt", "threshold") == \
+        "Current compaction thresholds for nt/threshold: \n min = 4,  max = 32\n"
+    server.nodetool("disableautocompaction", "nt", "threshold")
+    for i in range(2):
+        session.execute("INSERT INTO nt.threshold (k) VALUES (%s)", (i,))
+        server.nodetool("flush", "nt", "threshold")
+    count = r"SSTable count: (\d+)\n"
+    assert re.search(count, server.nodetool("tablestats", "nt.threshold"))[1] == "2"
+    server.nodetool("enableautocompaction", "nt", "threshold")
+    server.nodetool("setcompactionthreshold", "nt", "threshold", 2, 8)
+    assert "min = 2,  max = 8" in server.nodetool("getcompactionthreshold", "nt", "threshold")
+    deadline = time.monotonic() + 60
+    while re.search(count, server.nodetool("tablestats", "nt.threshold"))[1] != "1":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert "cannot be larger" in server.nodetool("setcompactionthreshold", "nt", "threshold", 9, 8, status=1)
+    server.nodetool("setcompactionthreshold", "nt", "nothing", 2, 8, status=1)
+
+
 def test_compact_leaves_one_sstable_and_a_history(server, session, table):
     for _ in range(3):
         session.execute("INSERT INTO nt.t (id, v) VALUES (1, 'again')")
