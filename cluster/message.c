@@ -72,6 +72,7 @@ static const struct {
     [VERB_STREAM_FAILED] = {"STREAM_FAILED", NULL, false},
     [VERB_STREAM_COMPLETE] = {"STREAM_COMPLETE", NULL, false},
     [VERB_STREAM_KEEP_ALIVE] = {"STREAM_KEEP_ALIVE", NULL, false},
+    [VERB_STREAM_RESUME] = {"STREAM_RESUME", NULL, false},
 };
 
 static bool

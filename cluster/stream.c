@@ -290,6 +290,7 @@ stream_state_name(int state)
 	    [STREAM_STREAMING] = "STREAMING",
 	    [STREAM_WAIT_COMPLETE] = "WAIT_COMPLETE",
 	    [STREAM_COMPLETE] = "COMPLETE",
+	    [STREAM_TAKEN] = "COMPLETE",
 	    [STREAM_FAILED] = "FAILED"};
 
 	return names[state];
@@ -303,7 +304,7 @@ streams_each(struct streams *streams,
 	for (struct stream_session *at = streams->sessions; at != NULL; at = at->next) {
 		int state = atomic_load(&at->state);
 
-		if (state == STREAM_COMPLETE || state == STREAM_FAILED ||
+		if (state == STREAM_COMPLETE || state == STREAM_FAILED || state == STREAM_TAKEN ||
 		    (at->is_follower && state == STREAM_INITIALIZED))
 			continue;
 		lock_take(&at->lock);
@@ -338,6 +339,7 @@ streams_options_init(struct streams_options *options)
 	*options = (struct streams_options){
 	    .keep_alive_ns = UINT64_C(300000000000),
 	    .retry_ns = UINT64_C(1000000000),
+	    .resume_ns = UINT64_C(60000000000),
 	    .max_retries = 3,
 	    .entire_sstables = true,
 	};

@@ -10,8 +10,8 @@
  *     stream_job_new, stream_job_request / _send per peer and keyspace, stream_job_start -> ... -> on_done
  *
  * What a session brings becomes part of the tables when all of it is there, or not at all. A file that arrives damaged is
- * sent again; a connection that breaks makes its session begin anew, a few times; a peer that fails or dies fails the
- * session with the reason, and the job when the others have ended.
+ * sent again; when a connection breaks the session goes on over a new one with the files that had not arrived; a peer that
+ * fails or dies fails the session with the reason, and the job when the others have ended.
  *
  * Threads: functions may be called from any; work that touches a disk runs on CLUSTER_STAGE_STREAM, each session on
  * one thread at a time, and nothing waits for a peer.
@@ -48,8 +48,10 @@ struct streams;
 struct streams_options {
 	uint64_t
 	    keep_alive_ns; /* streaming_keep_alive_period: a word at least so often; silence of twice that fails */
-	uint64_t retry_ns; /* before a broken session begins anew; doubles each time */
-	uint32_t max_retries; /* of a session, and of each file */
+	uint64_t retry_ns; /* before a broken session connects again; doubles each time */
+	uint64_t resume_ns; /* how long the other side of a broken session waits for that */
+	uint32_t
+	    max_retries; /* of a session without a file that arrived between, and of each file */
 	bool entire_sstables; /* stream_entire_sstables */
 };
 void streams_options_init(struct streams_options *options);

@@ -2,7 +2,8 @@
 #include "cluster/stream_message.h"
 #include <string.h>
 
-enum { STREAM_FLAG_PENDING_REPAIR = 1, STREAM_LIST_MAX = 1 << 20 };
+enum { STREAM_FLAG_PENDING_REPAIR = 1, STREAM_FLAG_RESUMES = 2, STREAM_FLAGS = 3 };
+enum { STREAM_LIST_MAX = 1 << 20 };
 
 /* ---- encoding ------------------------------------------------------------------------------------- */
 
@@ -52,8 +53,9 @@ stream_message_encode(const struct stream_message *message, struct buffer *out)
 		buffer_put_u8(out, STREAM_MESSAGE_VERSION);
 		stream_put_uuid(out, &message->init.plan_id);
 		buffer_put_u8(out, message->init.operation);
-		buffer_put_u8(
-		    out, message->init.has_pending_repair ? STREAM_FLAG_PENDING_REPAIR : 0);
+		buffer_put_u8(out,
+		    (uint8_t)((message->init.has_pending_repair ? STREAM_FLAG_PENDING_REPAIR : 0) |
+			(message->init.resumes ? STREAM_FLAG_RESUMES : 0)));
 		if (message->init.has_pending_repair)
 			stream_put_uuid(out, &message->init.pending_repair);
 		break;
@@ -81,6 +83,12 @@ stream_message_encode(const struct stream_message *message, struct buffer *out)
 		break;
 	case VERB_STREAM_FAILED:
 		stream_put_string(out, message->failure);
+		break;
+	case VERB_STREAM_RESUME:
+		buffer_put_u8(out, message->resume.flags);
+		buffer_put_vint(out, message->resume.count);
+		for (uint32_t i = 0; i < message->resume.count; i++)
+			buffer_put_vint(out, message->resume.numbers[i]);
 		break;
 	default:
 		break;
@@ -190,10 +198,23 @@ stream_get_init(struct reader *reader, struct stream_message *out)
 	out->init.plan_id = stream_get_uuid(reader);
 	out->init.operation = reader_u8(reader);
 	flags = reader_u8(reader);
-	reader->is_failed |= (flags & ~STREAM_FLAG_PENDING_REPAIR) != 0;
-	out->init.has_pending_repair = flags != 0;
+	reader->is_failed |= (flags & ~STREAM_FLAGS) != 0;
+	out->init.has_pending_repair = (flags & STREAM_FLAG_PENDING_REPAIR) != 0;
+	out->init.resumes = (flags & STREAM_FLAG_RESUMES) != 0;
 	if (out->init.has_pending_repair)
 		out->init.pending_repair = stream_get_uuid(reader);
+}
+
+static void
+stream_get_resume(struct reader *reader, struct arena *arena, struct stream_message *out)
+{
+	out->resume.flags = reader_u8(reader);
+	reader->is_failed |=
+	    (out->resume.flags & ~(STREAM_RESUME_KNOWN | STREAM_RESUME_COMMITTED)) != 0;
+	out->resume.numbers =
+	    stream_get_list(reader, arena, 1, sizeof(*out->resume.numbers), &out->resume.count);
+	for (uint32_t i = 0; i < out->resume.count; i++)
+		out->resume.numbers[i] = reader_vint(reader);
 }
 
 static void
@@ -222,6 +243,9 @@ stream_get_body(struct reader *reader, struct arena *arena, struct stream_messag
 		break;
 	case VERB_STREAM_FAILED:
 		out->failure = stream_get_string(reader);
+		break;
+	case VERB_STREAM_RESUME:
+		stream_get_resume(reader, arena, out);
 		break;
 	case VERB_STREAM_DONE:
 	case VERB_STREAM_COMPLETE:

@@ -19,6 +19,11 @@
  *   FAILED   string                              the session is over, and why
  *   KEEP_ALIVE
  *
+ * After a connection broke, instead of PREPARE:
+ *   INIT     as it was, with the flag "resumes"
+ *   RESUME   u8 flags, list of vint       ->     files that arrived, by their numbers; the others are sent again
+ *                                         <-     RESUME, the same; if not known: INIT and PREPARE follow, from the beginning
+ *
  *   request  string keyspace, list of table names, list of (i64 left, i64 right)
  *   summary  table id, string keyspace, string table, vint files, vint bytes
  */
@@ -29,7 +34,14 @@
 #include "cluster/message.h"
 #include "cluster/topology.h"
 
-enum { STREAM_MESSAGE_VERSION = 1 };
+enum { STREAM_MESSAGE_VERSION = 2 };
+
+/* Of RESUME. */
+enum {
+	STREAM_RESUME_KNOWN = 1, /* the session is here yet */
+	STREAM_RESUME_COMMITTED =
+	    2, /* ... and all files are part of the tables: numbers are left out */
+};
 
 struct stream_request {
 	struct slice keyspace;
@@ -51,9 +63,14 @@ struct stream_message {
 		struct {
 			struct uuid plan_id;
 			uint8_t operation;
-			bool has_pending_repair;
+			bool has_pending_repair, resumes;
 			struct uuid pending_repair;
 		} init;
+		struct {
+			uint8_t flags;
+			uint32_t count;
+			uint64_t *numbers;
+		} resume;
 		struct {
 			uint32_t request_count, summary_count;
 			struct stream_request *requests;

@@ -119,6 +119,19 @@ stream_receive_push(
 	return 0;
 }
 
+/* It arrived: after a broken connection it need not come again. */
+static void
+stream_receive_note(struct stream_session *session)
+{
+	if (session->received_count == session->received_capacity) {
+		session->received_capacity = session->received_capacity * 2 + 16;
+		session->received = xrealloc(
+		    session->received, session->received_capacity * sizeof(*session->received));
+	}
+	session->received[session->received_count++] = session->number;
+	session->attempts = 1;
+}
+
 int
 stream_receive_data(
     struct stream_session *session, const struct stream_message *message, struct error *err)
@@ -137,6 +150,8 @@ stream_receive_data(
 	ack.ack.number = session->number;
 	ack.ack.again = session->is_passing_over;
 	ack.ack.reason = slice_of_string(session->is_passing_over ? session->pass_error.text : "");
+	if (!session->is_passing_over)
+		stream_receive_note(session);
 	session->incoming[session->into].files_done += !session->is_passing_over;
 	lock_take(&session->lock);
 	session->receiving.flow.files_done += !session->is_passing_over;
@@ -166,6 +181,16 @@ stream_receive_commit(struct stream_session *session, struct error *err)
 }
 
 void
+stream_receive_break(struct stream_session *session)
+{
+	if (session->is_receiving)
+		stream_count_undo(session, &session->receiving);
+	stream_reader_abort(session->reader);
+	session->reader = NULL;
+	session->is_receiving = session->is_passing_over = false;
+}
+
+void
 stream_receive_end(struct stream_session *session)
 {
 	stream_reader_abort(session->reader);
@@ -175,5 +200,6 @@ stream_receive_end(struct stream_session *session)
 	free(session->incoming);
 	session->incoming = NULL;
 	session->incoming_count = 0;
+	session->received_count = 0;
 	session->is_receiving = session->is_passing_over = false;
 }

@@ -231,6 +231,17 @@ stream_send_some(struct stream_session *session)
 	return rc == 1;
 }
 
+static void
+stream_send_arrived(struct stream_session *session, struct stream_outgoing_file *file)
+{
+	file->is_acknowledged = true;
+	session->unacknowledged--;
+	session->attempts = 1;
+	lock_take(&session->lock);
+	session->sending.flow.files_done++;
+	lock_drop(&session->lock);
+}
+
 int
 stream_send_acknowledged(
     struct stream_session *session, const struct stream_message *message, struct error *err)
@@ -254,11 +265,37 @@ stream_send_acknowledged(
 		file->is_queued = true;
 		return 0;
 	}
-	file->is_acknowledged = true;
-	session->unacknowledged--;
-	lock_take(&session->lock);
-	session->sending.flow.files_done++;
-	lock_drop(&session->lock);
+	stream_send_arrived(session, file);
+	return 0;
+}
+
+void
+stream_send_break(struct stream_session *session)
+{
+	if (session->writer != NULL)
+		stream_count_undo(session, &session->sending);
+	stream_writer_close(session->writer);
+	session->writer = NULL;
+	for (uint32_t i = 0; i < session->file_count; i++)
+		session->files[i].is_queued = !session->files[i].is_acknowledged;
+}
+
+int
+stream_send_resume(struct stream_session *session, const uint64_t *numbers, uint32_t count,
+    bool is_committed, struct error *err)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (numbers[i] >= session->file_count)
+			return error_set(
+			    err, ERROR_PROTOCOL, "streaming: RESUME of a file that there is not");
+	for (uint32_t i = 0; i < (is_committed ? session->file_count : count); i++) {
+		struct stream_outgoing_file *file = &session->files[is_committed ? i : numbers[i]];
+
+		if (!file->is_acknowledged)
+			stream_send_arrived(session, file);
+		file->is_queued = false;
+	}
+	session->has_sent_done = session->has_heard_complete = is_committed;
 	return 0;
 }
 

@@ -75,7 +75,7 @@ stream_session_delay(struct stream_session *session, uint64_t ns)
 	lock_drop(&session->lock);
 }
 
-static uint64_t
+uint64_t
 stream_session_now(const struct stream_session *session)
 {
 	return env_monotonic_ns(session->streams->env->env);
@@ -200,7 +200,19 @@ stream_count_bytes(
 	lock_drop(&session->lock);
 }
 
-static void
+void
+stream_count_undo(struct stream_session *session, struct stream_count *count)
+{
+	struct stream_progress *at;
+
+	lock_take(&session->lock);
+	at = &count->progress[--count->flow.progress_count];
+	count->flow.bytes_done -= at->bytes;
+	free((char *)at->file);
+	lock_drop(&session->lock);
+}
+
+void
 stream_count_fini(struct stream_count *count)
 {
 	for (uint32_t i = 0; i < count->flow.progress_count; i++)
@@ -235,16 +247,14 @@ stream_session_tell(struct stream_session *session, const struct error *err)
 		stream_job_ended(session, err);
 }
 
-/* Nothing of what came, and nothing on the way out. */
-static void
+void
 stream_session_undo(struct stream_session *session)
 {
 	stream_send_end(session);
 	stream_receive_end(session);
 }
 
-/* The session is over. */
-static void
+void
 stream_session_fail(struct stream_session *session, const struct error *err)
 {
 	struct error failed = *err;
@@ -255,6 +265,9 @@ stream_session_fail(struct stream_session *session, const struct error *err)
 	error_prefix(&failed, "%s of %s", stream_operation_name(session->operation),
 	    endpoint_format(&session->peer->endpoint, address));
 	stream_session_undo(session);
+	lock_take(&session->lock);
+	session->is_parked = false;
+	lock_drop(&session->lock);
 	atomic_store(&session->state, STREAM_FAILED);
 	stream_session_close(session);
 	stream_session_tell(session, &failed);
@@ -270,33 +283,44 @@ stream_session_give_up(struct stream_session *session, const struct error *err)
 	stream_session_fail(session, err);
 }
 
-/* The connection broke. Who began it begins anew. */
+/* The connection broke. Who began the session connects again; the other side waits for that. */
 static void
 stream_session_lost(struct stream_session *session, const struct error *err)
 {
 	const struct streams_options *options = &session->streams->options;
+	int state = atomic_load(&session->state);
 	char address[ENDPOINT_TEXT_SIZE];
+	uint64_t delay_ns;
 
-	if (session->job == NULL || session->attempts > options->max_retries ||
-	    err->code == ERROR_SHUTDOWN) {
+	session->can_resume |= state == STREAM_STREAMING || state == STREAM_WAIT_COMPLETE;
+	if (err->code == ERROR_SHUTDOWN || (session->is_follower && !session->can_resume) ||
+	    (!session->is_follower && session->attempts > options->max_retries)) {
 		stream_session_fail(session, err);
 		return;
 	}
-	log_info("streaming with %s broke and is tried again: %s",
-	    endpoint_format(&session->peer->endpoint, address), err->text);
-	stream_session_undo(session);
-	atomic_store(&session->state, STREAM_INITIALIZED);
-	session->has_sent_done = session->has_heard_complete = session->has_committed = false;
+	log_info("streaming with %s broke%s: %s",
+	    endpoint_format(&session->peer->endpoint, address),
+	    session->is_follower ? "" : " and is tried again", err->text);
+	if (session->can_resume)
+		stream_resume_break(session);
+	else
+		stream_session_undo(session);
+	delay_ns = session->is_follower ? options->resume_ns
+					: options->retry_ns << (session->attempts - 1);
+	session->parked_until_ns = session->may_send_ns = stream_session_now(session) + delay_ns;
 	lock_take(&session->lock);
-	stream_count_fini(&session->receiving);
-	stream_count_fini(&session->sending);
+	if (!session->can_resume) {
+		stream_count_fini(&session->receiving);
+		stream_count_fini(&session->sending);
+	}
 	session->has_closed = false;
 	session->is_full = session->is_paused = false;
+	session->is_parked = session->is_follower;
 	buffer_clear(&session->inbox);
 	lock_drop(&session->lock);
-	session->may_send_ns =
-	    stream_session_now(session) + (options->retry_ns << (session->attempts - 1));
-	stream_session_delay(session, options->retry_ns << (session->attempts - 1));
+	if (!session->is_follower)
+		atomic_store(&session->state, STREAM_INITIALIZED);
+	stream_session_delay(session, delay_ns);
 }
 
 /* ---- what is said -------------------------------------------------------------------------------------------- */
@@ -318,14 +342,22 @@ stream_wish_view(
 		request->tables[i] = slice_of_string(wish->tables[i]);
 }
 
-static int
-stream_session_introduce(struct stream_session *session, struct error *err)
+void
+stream_session_say_init(struct stream_session *session)
 {
 	struct stream_message init = {.verb = VERB_STREAM_INIT,
 	    .init = {.plan_id = session->plan_id,
 		.operation = (uint8_t)session->operation,
 		.has_pending_repair = session->has_pending_repair,
+		.resumes = session->is_resuming,
 		.pending_repair = session->pending_repair}};
+
+	stream_session_say(session, &init);
+}
+
+int
+stream_session_introduce(struct stream_session *session, struct error *err)
+{
 	struct stream_message prepare = {.verb = VERB_STREAM_PREPARE};
 	struct stream_request *requests;
 
@@ -341,7 +373,7 @@ stream_session_introduce(struct stream_session *session, struct error *err)
 		stream_wish_view(&session->requests[i], &session->arena, &requests[i]);
 	prepare.prepare.request_count = session->request_count;
 	prepare.prepare.requests = requests;
-	stream_session_say(session, &init);
+	stream_session_say_init(session);
 	stream_session_say(session, &prepare);
 	return 0;
 }
@@ -359,7 +391,9 @@ stream_session_connect(struct stream_session *session)
 	session->channel = streams->env->stream_open(streams->env, session->peer, &session->user);
 	lock_drop(&session->lock);
 	atomic_store(&session->state, STREAM_PREPARING);
-	if (stream_session_introduce(session, &err) != 0)
+	if (session->can_resume)
+		stream_resume_ask(session);
+	else if (stream_session_introduce(session, &err) != 0)
 		stream_session_give_up(session, &err);
 }
 
@@ -377,7 +411,9 @@ stream_session_on_init(
 	session->has_pending_repair = message->init.has_pending_repair;
 	session->pending_repair = message->init.pending_repair;
 	lock_drop(&session->lock);
-	atomic_store(&session->state, STREAM_PREPARING);
+	session->is_resuming = message->init.resumes;
+	if (!session->is_resuming)
+		atomic_store(&session->state, STREAM_PREPARING);
 	return 0;
 }
 
@@ -414,7 +450,7 @@ stream_session_on_prepare(
 {
 	struct stream_message answer = {.verb = VERB_STREAM_PREPARE};
 
-	if (atomic_load(&session->state) != STREAM_PREPARING ||
+	if (atomic_load(&session->state) != STREAM_PREPARING || session->is_resuming ||
 	    (!session->is_follower && message->prepare.request_count > 0))
 		return error_set(err, ERROR_PROTOCOL, "streaming: PREPARE out of order");
 	if (stream_receive_prepare(session, message, err) != 0)
@@ -462,6 +498,8 @@ stream_session_hear(
 		return stream_session_on_init(session, message, err);
 	case VERB_STREAM_PREPARE:
 		return stream_session_on_prepare(session, message, err);
+	case VERB_STREAM_RESUME:
+		return stream_resume_hear(session, message, err);
 	case VERB_STREAM_FAILED:
 		return stream_session_on_failed(session, message, err);
 	case VERB_STREAM_KEEP_ALIVE:
@@ -536,8 +574,9 @@ stream_session_check_silence(struct stream_session *session)
 	session->is_keeper_armed = true;
 	cluster_timer_start(session->streams->env, &session->keeper, period / 2);
 	lock_drop(&session->lock);
-	if (session->channel == NULL && atomic_load(&session->state) == STREAM_INITIALIZED &&
-	    !session->is_follower)
+	if (session->is_parked ||
+	    (session->channel == NULL && atomic_load(&session->state) == STREAM_INITIALIZED &&
+		!session->is_follower))
 		return;
 	if (now - session->heard_ns > 2 * period) {
 		error_set(&err, ERROR_IO, "nothing was heard for %llu s",
@@ -570,9 +609,16 @@ stream_session_advance(struct stream_session *session)
 {
 	bool has_more = false;
 
+	if (session->is_parked) {
+		stream_resume_check_parked(session);
+		return false;
+	}
 	switch (atomic_load(&session->state)) {
 	case STREAM_INITIALIZED:
-		if (!session->is_follower && session->may_send_ns <= stream_session_now(session))
+		if (session->is_follower && session->theirs_flags != 0)
+			has_more = stream_resume_take_over(session);
+		else if (!session->is_follower &&
+		    session->may_send_ns <= stream_session_now(session))
 			stream_session_connect(session);
 		break;
 	case STREAM_STREAMING:
@@ -628,6 +674,11 @@ stream_session_run(struct task *task, struct worker *worker)
 	(void)worker;
 	lock_take(&session->lock);
 	session->is_dirty = false;
+	if (session->is_taken) {
+		lock_drop(&session->lock);
+		stream_session_end_turn(session, false);
+		return;
+	}
 	came = session->inbox;
 	session->inbox = session->taken;
 	session->taken = came;
@@ -720,6 +771,8 @@ stream_session_free(struct stream_session *session)
 		stream_wish_fini(&session->transfers[i]);
 	free(session->requests);
 	free(session->transfers);
+	free(session->received);
+	free(session->theirs);
 	stream_count_fini(&session->receiving);
 	stream_count_fini(&session->sending);
 	buffer_fini(&session->inbox);

@@ -4,7 +4,7 @@
 
 /*
  * Shared by stream.c (jobs, limits, what is going on), stream_session.c (one session's life), stream_send.c and
- * stream_receive.c (its files).
+ * stream_receive.c (its files), stream_resume.c (what happens when its connection breaks).
  *
  * A session is a strand: callbacks of its channel and timers note what came, under its lock, and see that a
  * task is on its way to the stream stage; the task does all the rest, alone. What has no note is the task's.
@@ -29,6 +29,7 @@ enum stream_state {
 	STREAM_WAIT_COMPLETE,
 	STREAM_COMPLETE,
 	STREAM_FAILED,
+	STREAM_TAKEN, /* another session, of a new connection, goes on with it */
 };
 
 /* A table's files that go out. */
@@ -85,6 +86,8 @@ struct stream_session {
 	bool is_scheduled; /* a task is on its way, or runs */
 	bool is_timer_armed, is_keeper_armed;
 	bool is_dirty; /* something came since the task looked */
+	bool is_parked; /* a follower without a connection: until the other side comes back */
+	bool is_taken; /* ... which it did: all is another session's, this one ends */
 	struct stream_count receiving, sending;
 
 	struct task task;
@@ -119,7 +122,17 @@ struct stream_session {
 	uint64_t number; /* of the file that comes */
 	uint32_t into; /* its table */
 	bool has_committed;
+	uint64_t *received; /* owned; numbers of the files that arrived */
+	uint32_t received_count, received_capacity;
 	uint64_t heard_ns, said_ns;
+
+	bool can_resume; /* files were chosen before the connection broke */
+	bool is_resuming; /* RESUME is to be answered, by the other side or (follower) by us */
+	uint64_t parked_until_ns;
+	/* Follower: what the other side's RESUME said. */
+	uint8_t theirs_flags;
+	uint64_t *theirs; /* owned */
+	uint32_t theirs_count;
 };
 
 struct streams {
@@ -189,6 +202,33 @@ void stream_count_begin(struct stream_session *session, struct stream_count *cou
 void stream_count_bytes(
     struct stream_session *session, struct stream_count *count, uint64_t bytes, bool is_done);
 
+/* The session is over with what there is of it; who waits is told. */
+void stream_session_fail(struct stream_session *session, const struct error *err);
+/* INIT and PREPARE: from the beginning. */
+int stream_session_introduce(struct stream_session *session, struct error *err);
+void stream_session_say_init(struct stream_session *session);
+/* Nothing of what came, and nothing on the way out. */
+void stream_session_undo(struct stream_session *session);
+uint64_t stream_session_now(const struct stream_session *session);
+/* The file that was under way did not arrive. */
+void stream_count_undo(struct stream_session *session, struct stream_count *count);
+void stream_count_fini(struct stream_count *count);
+
+/* ---- stream_resume.c ---- */
+
+/* The connection broke: what was under way is dropped, what has arrived stays. */
+void stream_resume_break(struct stream_session *session);
+/* On a new connection: INIT and RESUME. */
+void stream_resume_ask(struct stream_session *session);
+/* RESUME came. */
+int stream_resume_hear(
+    struct stream_session *session, const struct stream_message *message, struct error *err);
+/* A follower takes over the session that the other side means, when that one has noticed its end. True: there is something to
+ * send now. */
+bool stream_resume_take_over(struct stream_session *session);
+/* No connection, and nobody came in time? */
+void stream_resume_check_parked(struct stream_session *session);
+
 /* ---- stream_send.c ---- */
 
 /* Choose the files of a wish. */
@@ -201,6 +241,11 @@ int stream_send_summaries(
 bool stream_send_some(struct stream_session *session);
 int stream_send_acknowledged(
     struct stream_session *session, const struct stream_message *message, struct error *err);
+/* All that was sent and did not arrive is to be sent again. */
+void stream_send_break(struct stream_session *session);
+/* The other side has these. */
+int stream_send_resume(struct stream_session *session, const uint64_t *numbers, uint32_t count,
+    bool is_committed, struct error *err);
 void stream_send_end(struct stream_session *session);
 
 /* ---- stream_receive.c ---- */
@@ -213,6 +258,8 @@ int stream_receive_data(
     struct stream_session *session, const struct stream_message *message, struct error *err);
 /* The other side has sent all: it becomes part of the tables. */
 int stream_receive_commit(struct stream_session *session, struct error *err);
+/* The file that came is dropped. */
+void stream_receive_break(struct stream_session *session);
 void stream_receive_end(struct stream_session *session);
 
 #endif

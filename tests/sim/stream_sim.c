@@ -4,7 +4,8 @@
  * others and sends its own, while connections break, nodes are cut off and killed. Then, always:
  *   - a job ends exactly once;
  *   - a session that ended well brought all rows of its ranges, and one that failed none;
- *   - once the trouble is over, the same job brings all rows.
+ *   - once the trouble is over, the same job brings all rows;
+ *   - files that arrived before a connection broke do not come again.
  *
  *   stream_sim [FIRST_SEED [SEEDS]]       SIM_SEEDS in the environment otherwise
  *
@@ -220,6 +221,7 @@ run_seed(uint64_t seed)
 	streams_options_init(&options.streams);
 	options.streams.keep_alive_ns = 5 * WORLD_S;
 	options.streams.retry_ns = 100 * WORLD_MS;
+	options.streams.resume_ns = 30 * WORLD_S;
 	options.streams.entire_sstables = seed % 2 == 0;
 	run.ring = ring_new(&options);
 	run.world = ring_world(run.ring);
@@ -242,6 +244,103 @@ run_seed(uint64_t seed)
 	return !run.has_failed;
 }
 
+/* ---- a connection breaks between files -------------------------------------------------------------- */
+
+struct flow {
+	uint64_t files, bytes; /* that have arrived whole */
+	bool has_partial;
+};
+
+static void
+flow_add(void *context, const struct stream_session_info *info)
+{
+	struct flow *flow = context;
+
+	flow->files += info->receiving.files_done;
+	flow->bytes += info->receiving.bytes_done;
+	flow->has_partial |= info->receiving.files_done != info->receiving.progress_count;
+}
+
+/* Some files have come, and no other one has begun. */
+static bool
+flow_is_between(struct world *world, void *context)
+{
+	struct run *run = context;
+	struct flow flow = {0};
+
+	(void)world;
+	streams_each(ring_streams(run->ring, FETCHER), flow_add, &flow);
+	return flow.files > 0 && !flow.has_partial;
+}
+
+static void
+run_break(struct run *run, struct world_faults *faults, uint64_t *came)
+{
+	struct flow flow = {0};
+
+	CHECK(run, world_run_until(run->world, flow_is_between, run, 50 * WORLD_US, 60 * WORLD_S));
+	streams_each(ring_streams(run->ring, FETCHER), flow_add, &flow);
+	*came = flow.bytes;
+	faults->stream_break = 1;
+	world_set_faults(run->world, faults);
+	world_run(run->world, 5 * WORLD_MS);
+	faults->stream_break = 0;
+	world_set_faults(run->world, faults);
+}
+
+static void
+run_once(struct run *run, bool is_broken, struct world_faults *faults, uint64_t *came)
+{
+	struct job job;
+
+	run_begin(run, &job);
+	if (is_broken)
+		run_break(run, faults, came);
+	if (run->has_failed)
+		return;
+	CHECK(run, world_run_until(run->world, job_is_done, &job, 10 * WORLD_MS, 60 * WORLD_S));
+	CHECK(run, !job.has_failed);
+	run_check(run, &job);
+}
+
+/* Bytes that the fetcher was sent in all; 0: it failed. */
+static uint64_t
+run_broken(uint64_t seed, bool is_broken, uint64_t *came)
+{
+	struct world_faults faults = {.delay_min_ns = 100 * WORLD_US, .delay_max_ns = 2 * WORLD_MS};
+	struct ring_options options = {
+	    .world = {.seed = seed, .node_count = NODES, .faults = faults}, .factor = 1};
+	struct run run = {.seed = seed};
+	struct streams_stats stats;
+
+	streams_options_init(&options.streams);
+	options.streams.entire_sstables = seed % 2 == 0;
+	run.ring = ring_new(&options);
+	run.world = ring_world(run.ring);
+	run_fill(&run);
+	if (!run.has_failed)
+		run_once(&run, is_broken, &faults, came);
+	streams_stats(ring_streams(run.ring, FETCHER), &stats);
+	if (run.has_failed)
+		world_tell(run.world, stdout);
+	ring_free(run.ring);
+	return run.has_failed ? 0 : stats.bytes_received;
+}
+
+/* What has arrived does not come again. */
+static bool
+run_resumed(uint64_t seed)
+{
+	uint64_t came = 0, whole = run_broken(seed, false, &came);
+	uint64_t broken = run_broken(seed, true, &came);
+
+	if (whole > 0 && came > 0 && broken > 0 && broken - whole < came)
+		return true;
+	printf("seed %" PRIu64 ": %" PRIu64 " bytes, %" PRIu64 " with a break after %" PRIu64 "\n",
+	    seed, whole, broken, came);
+	return false;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -254,7 +353,7 @@ main(int argc, char **argv)
 
 	log_set_level("ROOT", getenv("SIM_LOG") != NULL ? LOG_DEBUG : LOG_OFF);
 	for (uint64_t seed = first; seed < first + count; seed++)
-		*(run_seed(seed) ? &passed : &failed) += 1;
+		*(run_seed(seed) && run_resumed(seed) ? &passed : &failed) += 1;
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;
 }
