@@ -553,6 +553,7 @@ paxos_free(struct paxos *paxos)
 		paxos_finish(run, &err);
 		paxos_run_unref(run); /* the timer's */
 	}
+	free(paxos->automatic);
 	paxos_acceptor_fini(&paxos->acceptor);
 	lock_fini(&paxos->lock);
 	free(paxos);

@@ -16,6 +16,7 @@ struct paxos {
 	struct paxos_acceptor acceptor;
 	_Atomic int64_t last_ballot_us; /* each microsecond makes one ballot */
 	_Atomic uint64_t contentions, unfinished_commits;
+	struct paxos_auto *automatic; /* owned; paxos_repair.c */
 	_Atomic uint64_t disagreed_ns; /* when on_disagreement was called last */
 
 	struct lock lock; /* of all that follows */

@@ -20,9 +20,11 @@
 #include "base/arena.h"
 #include "cluster/paxos_internal.h"
 
+struct paxos_auto;
+
 /* One at this node. Filled by the caller, and alive with all that it points to, until on_done. */
 struct paxos_repair {
-	const char *keyspace;
+	const char *keyspace; /* NULL: of all */
 	const struct uuid *tables; /* count 0: all of the keyspace */
 	uint32_t table_count;
 	const struct ring_range *ranges; /* may wrap */
@@ -38,6 +40,8 @@ struct paxos_repair {
 	struct arena arena; /* of the partitions in hand */
 	struct schema *schema; /* a reference, for them */
 	struct paxos_walk walk;
+	bool takes_tracked; /* begin with what the tracker knows */
+	bool has_taken;
 	uint32_t next_part;
 	struct paxos_open *open; /* not begun yet */
 	atomic_uint running;
@@ -47,5 +51,11 @@ struct paxos_repair {
 };
 /* Its work is done on the PaxosRepairStage. Any thread; on_done may be called before it returns. */
 void paxos_repair_start(struct paxos *paxos, struct paxos_repair *repair);
+
+/*
+ * From now on, every so often, this replica finishes what nobody else did (StorageService.autoRepairPaxos), until
+ * paxos_free(). Once.
+ */
+void paxos_auto_repair(struct paxos *paxos, uint64_t interval_ns);
 
 #endif

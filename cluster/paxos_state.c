@@ -20,12 +20,14 @@ paxos_acceptor_init(struct paxos_acceptor *acceptor, struct store *store, struct
 	acceptor->store = store;
 	acceptor->env = env;
 	table_locks_init(&acceptor->locks);
+	paxos_tracker_init(&acceptor->tracker);
 }
 
 void
 paxos_acceptor_fini(struct paxos_acceptor *acceptor)
 {
 	table_locks_fini(&acceptor->locks);
+	paxos_tracker_fini(&acceptor->tracker);
 }
 
 /* ---- Reading ---------------------------------------------------------------------------------- */
@@ -124,9 +126,9 @@ paxos_walk_open(const struct paxos_walk *walk, const struct live_row *live, stru
 	if (open == NULL || slice_is_null(open->key))
 		return error_set(err, ERROR_NO_MEMORY, "no memory for the state of Paxos");
 	memcpy(open->table.bytes, live->row->clustering[0].data, sizeof(open->table.bytes));
-	open->is_local = paxos_ballot_is_local(
-	    paxos_ballot_compare(&row.accepted_ballot, &row.promised) >= 0 ? &row.accepted_ballot
-									   : &row.promised);
+	open->ballot = paxos_ballot_compare(&row.accepted_ballot, &row.promised) >= 0
+	    ? row.accepted_ballot
+	    : row.promised;
 	*out = open;
 	return 0;
 }
@@ -368,6 +370,20 @@ paxos_decide(struct paxos_step_call *call, const struct paxos_row *row)
 	return is_taken;
 }
 
+/* What the step did to what is open; under the partition's lock, so in the order of the steps. */
+static void
+paxos_track(struct paxos_step_call *call)
+{
+	struct paxos_tracker *tracker = &call->acceptor->tracker;
+	const struct paxos_commit *commit = &call->commit;
+
+	/* An empty value changes nothing: with it the round is over. */
+	if (call->step == PAXOS_COMMIT || (call->step == PAXOS_PROPOSE && commit->value.size == 0))
+		paxos_tracker_close(tracker, &commit->table, commit->key, &commit->ballot);
+	else
+		paxos_tracker_open(tracker, &commit->table, commit->key, &commit->ballot);
+}
+
 void
 paxos_step_run(struct paxos_acceptor *acceptor, struct paxos_step_call *call)
 {
@@ -385,6 +401,8 @@ paxos_step_run(struct paxos_acceptor *acceptor, struct paxos_step_call *call)
 		is_taken = paxos_decide(call, &row);
 	if (rc == 0 && is_taken)
 		rc = paxos_state_mutation(call, now_seconds, &err);
+	if (rc == 0 && is_taken)
+		paxos_track(call);
 	has_value = call->step == PAXOS_COMMIT && call->mutation.update_count > 0;
 	if (rc == 0 && (has_value || is_taken))
 		paxos_write(call, has_value, is_taken);

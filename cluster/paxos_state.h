@@ -11,7 +11,7 @@
  * commit log's thread.
  */
 #include <stdatomic.h>
-#include "cluster/paxos_codec.h"
+#include "cluster/paxos_tracker.h"
 #include "cluster/table_locks.h"
 #include "storage/store.h"
 
@@ -19,6 +19,7 @@ struct paxos_acceptor {
 	struct store *store; /* borrowed */
 	struct env *env; /* borrowed */
 	struct table_locks locks;
+	struct paxos_tracker tracker;
 };
 
 void paxos_acceptor_init(struct paxos_acceptor *acceptor, struct store *store, struct env *env);
@@ -55,14 +56,6 @@ struct paxos_step_call {
 void paxos_step_run(struct paxos_acceptor *acceptor, struct paxos_step_call *call);
 
 /* ---- What is not finished (uncommitted/PaxosUncommittedTracker) ---- */
-
-/* A partition that something was promised or accepted for, and nobody told this replica how it ended. */
-struct paxos_open {
-	struct paxos_open *next;
-	struct slice key;
-	struct uuid table;
-	bool is_local; /* of LOCAL_SERIAL */
-};
 
 /* Where a walk over the open ones of a range stands; `range` is the caller's to set. */
 struct paxos_walk {

@@ -7,11 +7,13 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "cluster/paxos_repair.h"
 #include "server/cluster_internal.h"
 #include "server/internal_query.h"
 #include "server/node.h"
 #include "server/operations.h"
 
+#define CLUSTER_SECOND_NS UINT64_C(1000000000)
 enum { CLUSTER_HISTORY_VALUES = 12 };
 
 /* ---- exchange ------------------------------------------------------------------------------------------ */
@@ -587,6 +589,9 @@ cluster_start_repairs(struct cluster *cluster, struct error *err)
 	    cluster->topology, cluster->node->store, &ops);
 	if (cluster_load_repairs(cluster, err) != 0)
 		return -1;
+	if (config->paxos_repair_enabled && config->cassandra__auto_repair_frequency_seconds > 0)
+		paxos_auto_repair(cluster->paxos,
+		    (uint64_t)config->cassandra__auto_repair_frequency_seconds * CLUSTER_SECOND_NS);
 	repairs_resume(cluster->repairs);
 	return 0;
 }

@@ -69,6 +69,7 @@
 	X(MS, cache_load_timeout, "30s", "cache_load_timeout_seconds:s") \
 	X(MS, cas_contention_timeout, "1800ms", "cas_contention_timeout_in_ms:ms") \
 	X(BOOL, cassandra__allow_unsafe_replace, "false", NULL) \
+	X(LONG, cassandra__auto_repair_frequency_seconds, "300", NULL) \
 	X(BOOL, cassandra__consistent__rangemovement, "true", NULL) \
 	X(BOOL, cassandra__ignore_dc, "false", NULL) \
 	X(BOOL, cassandra__ignore_rack, "false", NULL) \

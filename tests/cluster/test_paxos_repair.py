@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What conditional statements left over is finished: by nodetool repair, and before the ring changes."""
+import os
 import re
 
 import pytest
@@ -32,11 +33,22 @@ def finished(node):
     return sum(int(n) for n in re.findall(r"Paxos repair of keyspace ks: (\d+) partition", node.log()))
 
 
+def is_stopped(pid):
+    """All of its threads; the signal alone says nothing."""
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii", errors="replace") as stat:
+            if stat.read().rpartition(")")[2].split()[0] != "T":
+                return False
+    return True
+
+
 def leave_open(ring, others, table="t", keys=range(5)):
     """Conditional statements whose coordinator, the first node, has no majority: it has promised itself something."""
     session = ring.connect(ring[0], only=[ring[0]])
     for node in others:
         node.pause()
+    for node in others:
+        wait_until(lambda pid=node.process.pid: is_stopped(pid), "a node that stands still")
     for key in keys:
         statement = SimpleStatement(f"INSERT INTO ks.{table} (k, v) VALUES ({key}, 1) IF NOT EXISTS",
                                     retry_policy=FallthroughRetryPolicy())
@@ -73,7 +85,8 @@ def test_repair_finishes_what_was_left_over(new_ring):
     text = ring[1].nodetool("repair", "--paxos-only", "ks", "other")
     assert "incremental: false" in text and "repairPaxos: true, paxosOnly: true" in text
     assert "Repair completed successfully" in text
-    assert len(open_rounds(ring[0])) == len(before) - 1 and finished(ring[0]) == 1
+    assert len(open_rounds(ring[0])) == len(before) - 1
+    assert sum(finished(node) for node in ring.nodes) >= 1
     assert ring[0].log().count("Validated") == validated
     # An ordinary repair does it too.
     assert "Repair completed successfully" in ring[2].nodetool("repair", "ks")
@@ -106,3 +119,21 @@ def test_a_node_that_joins_or_leaves_has_it_finished_first(new_ring):
     wait_until(lambda: ring[1].sees(UN=ring.nodes[1:]), "the others alone")
     for node in ring.nodes[1:]:
         assert not open_rounds(node) & before
+
+
+def test_a_node_finishes_what_nobody_did(new_ring):
+    """Also what it had forgotten of, since it was started anew."""
+    ring = new_ring(3, cas_contention_timeout="300ms", write_request_timeout="300ms",
+                    cassandra__auto_repair_frequency_seconds=1).start().wait_up()
+    make_table(ring)
+    leave_open(ring, ring.nodes[1:], keys=range(3))
+    wait_until(lambda: not open_rounds(ring[0]), "rounds that were finished")
+    assert "Paxos repair of what was left over: " in ring[0].log()
+    ring[0].options["paxos_repair_enabled"] = False
+    ring[0].restart()
+    ring.wait_up()
+    leave_open(ring, ring.nodes[1:], keys=range(3, 6))
+    assert len(open_rounds(ring[0])) >= 3
+    del ring[0].options["paxos_repair_enabled"]
+    ring[0].restart()
+    wait_until(lambda: not open_rounds(ring[0]), "rounds of before the start")

@@ -764,7 +764,7 @@ ring_move_data(struct ring_movement *movement)
 			.before = before, .after = after, .peers = peers, .is_strict = true},
 		    node->keyspace, &err);
 	else
-		range_streamer_give(job, before, after, node->keyspace);
+		range_streamer_give(job, before, after, node->keyspace, NULL, NULL);
 	movement->stream.on_done = ring_moved;
 	if (rc == 0) {
 		stream_job_start(job, &movement->stream);
