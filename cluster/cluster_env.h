@@ -70,6 +70,9 @@ struct cluster_env {
 	 */
 	void (*send)(struct cluster_env *env, struct peer *to, struct message *message,
 	    struct worker *worker);
+	/* The same for an answer without a payload, which then needs no message. NULL: it is sent as one. */
+	void (*answer)(
+	    struct cluster_env *env, const struct message_answer *answer, struct worker *worker);
 	/*
 	 * Open a streaming connection. Never blocks and never fails here: where it cannot be opened, on_close() tells why.
 	 * The channel may be written to at once. Any thread.

@@ -40,27 +40,35 @@ verb_fail(struct coordinator *coordinator, const struct message *message,
 static struct verb_request *
 verb_request_new(struct coordinator *coordinator, struct message *message, struct worker *worker)
 {
-	struct verb_request *request = malloc(sizeof(*request));
+	struct verb_request *request;
+	struct arena arena;
 
-	if (request == NULL)
+	/* It lies in its own arena, which the thread keeps for the next. */
+	worker_take_arena(worker, &arena, VERB_ARENA_BLOCK);
+	request = arena_alloc(&arena, sizeof(*request));
+	if (request == NULL) {
+		arena_fini(&arena);
 		return NULL;
+	}
+	request->arena = arena;
 	request->coordinator = coordinator;
 	request->message = message;
 	message_ref(message);
 	request->schema = coordinator->ring.schema(coordinator->ring.context);
 	request->has_unknown_table = false;
 	request->worker = worker;
-	worker_take_arena(worker, &request->arena, VERB_ARENA_BLOCK);
 	return request;
 }
 
 static void
 verb_request_free(struct verb_request *request)
 {
-	worker_give_arena(request->worker, &request->arena);
+	struct worker *worker = request->worker;
+	struct arena arena = request->arena;
+
 	schema_unref(request->schema);
 	message_unref(request->message);
-	free(request);
+	worker_give_arena(worker, &arena);
 }
 
 static const struct table_metadata *

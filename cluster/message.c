@@ -109,6 +109,7 @@ message_payload_alloc(size_t size)
 	if (payload == NULL)
 		return NULL;
 	atomic_init(&payload->references, 1);
+	payload->is_within = false;
 	payload->size = size;
 	return payload;
 }
@@ -130,6 +131,13 @@ message_payload_ref(struct message_payload *payload)
 	atomic_fetch_add_explicit(&payload->references, 1, memory_order_relaxed);
 }
 
+/* The message that a payload was decoded with. */
+static struct message *
+message_around(struct message_payload *payload)
+{
+	return (struct message *)(void *)((uint8_t *)payload - sizeof(struct message));
+}
+
 void
 message_payload_unref(struct message_payload *payload)
 {
@@ -140,7 +148,11 @@ message_payload_unref(struct message_payload *payload)
 	/* Release what was read of it, acquire what others did with it: the last one frees. */
 	old = atomic_fetch_sub_explicit(&payload->references, 1, memory_order_acq_rel);
 	assert(old > 0);
-	if (old == 1)
+	if (old != 1)
+		return;
+	if (payload->is_within)
+		free(message_around(payload));
+	else
 		free(payload);
 }
 
@@ -190,8 +202,13 @@ message_unref(struct message *message)
 		return;
 	if (message->on_free != NULL)
 		message->on_free(message);
-	message_payload_unref(message->payload);
 	free(message->forwards);
+	/* A payload within its block may live on in other messages; the last reference to it frees both. */
+	if (message->payload != NULL && message->payload->is_within) {
+		message_payload_unref(message->payload);
+		return;
+	}
+	message_payload_unref(message->payload);
 	free(message);
 }
 
@@ -315,17 +332,49 @@ message_get_forwards(struct reader *reader, struct message *message, struct erro
 	return 0;
 }
 
+void
+message_encode_answer(const struct message_answer *answer, uint64_t now_ns, struct buffer *out)
+{
+	uint64_t ns = answer->expires_ns, us = 0;
+
+	if (ns != 0)
+		us = ns > now_ns + MESSAGE_NS_PER_US ? (ns - now_ns) / MESSAGE_NS_PER_US : 1;
+	buffer_put_u8(out, answer->verb);
+	buffer_put_u8(out, 0);
+	buffer_put_vint(out, answer->id);
+	buffer_put_vint(out, us);
+}
+
+bool
+message_peek_answer(struct slice encoded, struct message_answer *out)
+{
+	struct reader reader = reader_of(encoded);
+	uint8_t flags;
+
+	if (encoded.size > MESSAGE_ANSWER_MAX)
+		return false;
+	out->verb = reader_u8(&reader);
+	flags = reader_u8(&reader);
+	out->id = reader_vint(&reader);
+	(void)reader_vint(&reader);
+	return !reader.is_failed && flags == 0 && reader_left(&reader) == 0 &&
+	    verb_is_answer(out->verb);
+}
+
+/*
+ * `message` has room behind it for a payload of all that is left in the reader. Sets the payload only on success.
+ */
 static int
 message_decode_into(struct message *message, struct reader *reader, uint64_t now_ns,
     struct peer *sender, struct error *err)
 {
+	struct message_payload *payload;
 	unsigned flags = reader_u8(reader);
 	uint64_t us;
 
 	message->flags = (uint8_t)(flags & MESSAGE_WIRE_FLAGS);
 	message->id = reader_vint(reader);
 	us = reader_vint(reader);
-	message->created_ns = now_ns;
 	if (us > UINT64_MAX / 2 / MESSAGE_NS_PER_US)
 		return error_set(err, ERROR_INVALID, "message: it expires in no foreseeable time");
 	message->expires_ns = us == 0 ? 0 : now_ns + us * MESSAGE_NS_PER_US;
@@ -346,10 +395,12 @@ message_decode_into(struct message *message, struct reader *reader, uint64_t now
 		return error_set(err, ERROR_INVALID, "message: it ends within its header");
 	if (reader_left(reader) == 0)
 		return 0;
-	message->payload = message_payload_new(slice_of(reader->at, reader_left(reader)));
-	if (message->payload == NULL)
-		return error_set(err, ERROR_NO_MEMORY, "no memory for a message of %zu bytes",
-		    reader_left(reader));
+	payload = (struct message_payload *)(void *)(message + 1);
+	atomic_init(&payload->references, 1);
+	payload->is_within = true;
+	payload->size = reader_left(reader);
+	memcpy(payload->data, reader->at, payload->size);
+	message->payload = payload;
 	return 0;
 }
 
@@ -363,9 +414,11 @@ message_decode(struct slice encoded, struct peer *sender, uint64_t now_ns, struc
 
 	if (reader.is_failed)
 		return error_set(err, ERROR_INVALID, "message: it is empty");
-	message = message_new(verb, NULL);
+	message = malloc(sizeof(*message) + sizeof(struct message_payload) + reader_left(&reader));
 	if (message == NULL)
-		return error_set(err, ERROR_NO_MEMORY, "no memory for a message");
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a message of %zu bytes",
+		    reader_left(&reader));
+	*message = (struct message){.references = 1, .verb = verb};
 	if (message_decode_into(message, &reader, now_ns, sender, err) != 0) {
 		message_unref(message);
 		return -1;

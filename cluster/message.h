@@ -101,6 +101,8 @@ enum failure_reason {
 /* Bytes that several messages share. Immutable once it is in a message. */
 struct message_payload {
 	atomic_uint references;
+	bool
+	    is_within; /* stands behind a struct message that was decoded, in one block of memory */
 	size_t size;
 	uint8_t data[];
 };
@@ -132,8 +134,8 @@ struct message {
 	uint8_t flags;
 	uint16_t forward_count;
 	uint64_t id; /* of the request; an answer carries its request's. 0: nobody waits */
+	uint64_t created_ns; /* monotonic clock of this node: when made; of what was received 0 */
 	struct endpoint from; /* who gets the answer: not always who sent it (forwards) */
-	uint64_t created_ns; /* monotonic clock of this node: when made, or when received */
 	uint64_t
 	    expires_ns; /* monotonic clock of this node; 0: never. On the wire: what is left of it */
 	struct trace trace; /* with MESSAGE_TRACED; message_set_trace() */
@@ -189,6 +191,22 @@ void message_encode(const struct message *message, const struct endpoint *self, 
  */
 int message_decode(struct slice encoded, struct peer *sender, uint64_t now_ns, struct message **out,
     struct error *err);
+
+/*
+ * An answer without a payload, of which there are many (each replica's for each write), needs no message: its wire form is that
+ * of one without `from`, trace and forwards, which is how it may be read as well.
+ */
+struct message_answer {
+	struct peer *peer; /* to whom it goes, or who sent it */
+	uint64_t id; /* of the request */
+	uint64_t expires_ns; /* as in struct message */
+	uint8_t verb; /* the answer's */
+};
+enum { MESSAGE_ANSWER_MAX = 2 + 2 * VINT_SIZE_MAX };
+void
+message_encode_answer(const struct message_answer *answer, uint64_t now_ns, struct buffer *out);
+/* False: it is something else, or not understood: message_decode() tells. Sets verb and id. */
+bool message_peek_answer(struct slice encoded, struct message_answer *out);
 
 static inline bool
 message_is_expired(const struct message *message, uint64_t now_ns)

@@ -67,9 +67,18 @@ struct messaging {
 };
 
 static void
+messaging_add_many(
+    struct messaging *messaging, uint8_t verb, enum messaging_count count, uint64_t times)
+{
+	if (times > 0)
+		atomic_fetch_add_explicit(
+		    &messaging->counts[verb][count], times, memory_order_relaxed);
+}
+
+static void
 messaging_add(struct messaging *messaging, uint8_t verb, enum messaging_count count)
 {
-	atomic_fetch_add_explicit(&messaging->counts[verb][count], 1, memory_order_relaxed);
+	messaging_add_many(messaging, verb, count, 1);
 }
 
 /* ---- Callbacks ----------------------------------------------------------------------------- */
@@ -478,7 +487,6 @@ messaging_receive_one(struct messaging *messaging, struct message *message,
 {
 	const struct messaging_handler *handler = &messaging->handlers[message->verb];
 
-	messaging_add(messaging, message->verb, MESSAGING_RECEIVED);
 	if ((message->flags & MESSAGE_TRACED) != 0 && !verb_is_answer(message->verb))
 		messaging_trace_received(messaging, message, worker);
 	if (verb_is_answer(message->verb)) {
@@ -499,7 +507,8 @@ messaging_receive_one(struct messaging *messaging, struct message *message,
 void
 messaging_receive(struct messaging *messaging, struct message *first, struct worker *worker)
 {
-	uint64_t now = env_monotonic_ns(messaging->env->env);
+	uint64_t now = env_monotonic_ns(messaging->env->env), same = 0;
+	uint8_t verb = 0;
 	struct messaging_batch batch;
 
 	memset(&batch, 0, sizeof(batch));
@@ -508,9 +517,40 @@ messaging_receive(struct messaging *messaging, struct message *first, struct wor
 
 		first = message->next;
 		message->next = NULL;
+		if (message->verb != verb) {
+			messaging_add_many(messaging, verb, MESSAGING_RECEIVED, same);
+			verb = message->verb;
+			same = 0;
+		}
+		same++;
 		messaging_receive_one(messaging, message, &batch, now, worker);
 	}
+	messaging_add_many(messaging, verb, MESSAGING_RECEIVED, same);
 	messaging_batch_submit(messaging, &batch, worker);
+}
+
+void
+messaging_receive_answers(struct messaging *messaging, const struct message_answer *answers,
+    size_t count, struct worker *worker)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct message message = {.references = 1,
+		    .verb = answers[i].verb,
+		    .id = answers[i].id,
+		    .from = answers[i].peer->endpoint,
+		    .peer = answers[i].peer};
+		struct message_callback *callback =
+		    messaging_take(messaging, message.id, &message.from);
+
+		assert(messaging_is_plain_answer(message.verb));
+		messaging_add(messaging, message.verb, MESSAGING_RECEIVED);
+		if (callback == NULL) {
+			messaging_add(messaging, message.verb, MESSAGING_LATE);
+			continue;
+		}
+		callback->on_answer(callback, &message, FAILURE_UNKNOWN, worker);
+		assert(atomic_load_explicit(&message.references, memory_order_relaxed) == 1);
+	}
 }
 
 /* ---- Sending ------------------------------------------------------------------------------- */
@@ -520,12 +560,13 @@ messaging_receive(struct messaging *messaging, struct message *first, struct wor
  * but is given it, as from anywhere else.
  */
 static void
-messaging_send_here(
-    struct messaging *messaging, struct message *message, uint64_t now_ns, struct worker *worker)
+messaging_send_here(struct messaging *messaging, struct message *message, struct worker *worker)
 {
+	uint64_t now_ns = env_monotonic_ns(messaging->env->env);
 	struct messaging_batch batch;
 
 	memset(&batch, 0, sizeof(batch));
+	messaging_add(messaging, message->verb, MESSAGING_RECEIVED);
 	messaging_receive_one(messaging, message, &batch, now_ns, worker);
 	messaging_batch_submit(messaging, &batch, NULL);
 }
@@ -542,8 +583,8 @@ messaging_trace_sent(struct messaging *messaging, const struct peer *to,
 }
 
 static void
-messaging_dispatch(struct messaging *messaging, struct peer *to, struct message *message,
-    uint64_t now_ns, struct worker *worker)
+messaging_dispatch(
+    struct messaging *messaging, struct peer *to, struct message *message, struct worker *worker)
 {
 	if (atomic_load_explicit(&messaging->is_closed, memory_order_relaxed)) {
 		message_unref(message);
@@ -553,7 +594,7 @@ messaging_dispatch(struct messaging *messaging, struct peer *to, struct message 
 	if ((message->flags & MESSAGE_TRACED) != 0 && !to->is_local)
 		messaging_trace_sent(messaging, to, message, worker);
 	if (to->is_local)
-		messaging_send_here(messaging, message, now_ns, worker);
+		messaging_send_here(messaging, message, worker);
 	else
 		messaging->env->send(messaging->env, to, message, worker);
 }
@@ -600,7 +641,7 @@ messaging_request(struct messaging *messaging, struct peer *to, struct message *
 		return;
 	}
 	messaging_insert(messaging, callback, now, message->expires_ns);
-	messaging_dispatch(messaging, to, message, now, worker);
+	messaging_dispatch(messaging, to, message, worker);
 }
 
 void
@@ -628,7 +669,7 @@ messaging_send(struct messaging *messaging, struct peer *to, struct message *mes
 	uint64_t now = env_monotonic_ns(messaging->env->env);
 
 	messaging_fill(messaging, message, now, timeout_ns);
-	messaging_dispatch(messaging, to, message, now, worker);
+	messaging_dispatch(messaging, to, message, worker);
 }
 
 /* ---- Answering ----------------------------------------------------------------------------- */
@@ -651,11 +692,21 @@ messaging_respond_with(struct messaging *messaging, const struct message *reques
 {
 	struct peer *to =
 	    request->peer != NULL ? request->peer : peers_find(messaging->peers, &request->from);
+	struct cluster_env *env = messaging->env;
 	struct message *answer;
 
 	/* An id of 0: nobody waits. An endpoint that nobody ever heard of: nobody to answer to. */
 	if (request->id == 0 || to == NULL) {
 		message_payload_unref(payload);
+		return;
+	}
+	if (payload == NULL && (request->flags & MESSAGE_TRACED) == 0 && env->answer != NULL &&
+	    !to->is_local && !verb_is_urgent(verb)) {
+		if (atomic_load_explicit(&messaging->is_closed, memory_order_relaxed))
+			return;
+		messaging_add(messaging, verb, MESSAGING_SENT);
+		env->answer(env,
+		    &(struct message_answer){to, request->id, request->expires_ns, verb}, worker);
 		return;
 	}
 	answer = message_new(verb, payload);
@@ -666,9 +717,9 @@ messaging_respond_with(struct messaging *messaging, const struct message *reques
 		messaging_trace_response(messaging, request, answer, worker);
 	answer->from = messaging->local->endpoint;
 	answer->peer = messaging->local;
-	answer->created_ns = env_monotonic_ns(messaging->env->env);
+	answer->created_ns = env_monotonic_ns(env->env);
 	answer->expires_ns = request->expires_ns; /* later nobody waits */
-	messaging_dispatch(messaging, to, answer, answer->created_ns, worker);
+	messaging_dispatch(messaging, to, answer, worker);
 }
 
 void

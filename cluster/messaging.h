@@ -54,6 +54,17 @@ void messaging_respond_failure(struct messaging *messaging, const struct message
  * callbacks on this thread.
  */
 void messaging_receive(struct messaging *messaging, struct message *first, struct worker *worker);
+/*
+ * The same for answers without payload that were read without a message (message_peek_answer()). Their callbacks get one for
+ * the call that must not be kept: only of verbs for which messaging_is_plain_answer() says so.
+ */
+void messaging_receive_answers(struct messaging *messaging, const struct message_answer *answers,
+    size_t count, struct worker *worker);
+static inline bool
+messaging_is_plain_answer(uint8_t verb)
+{
+	return verb == VERB_MUTATION_REQ + VERB_RESPONSE_OFFSET;
+}
 
 /* ---- Sending ---- */
 

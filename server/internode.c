@@ -101,6 +101,13 @@ internode_scope_of(const char *text)
 	return strcmp(text, "dc") == 0 ? INTERNODE_DC : INTERNODE_ALL;
 }
 
+/* A connection counts its bytes in so many bits (INTERNODE_HELD_ONE); the rest is room for a read that goes over a limit. */
+static uint64_t
+internode_receive_limit(int64_t bytes)
+{
+	return (uint64_t)bytes < INTERNODE_HELD_ONE / 4 ? (uint64_t)bytes : INTERNODE_HELD_ONE / 4;
+}
+
 static void
 internode_configure(struct internode *internode)
 {
@@ -112,11 +119,11 @@ internode_configure(struct internode *internode)
 	internode->send_global_max =
 	    (uint64_t)config->internode_application_send_queue_reserve_global_capacity;
 	internode->receive_capacity =
-	    (uint64_t)config->internode_application_receive_queue_capacity;
-	internode->receive_endpoint_max =
-	    (uint64_t)config->internode_application_receive_queue_reserve_endpoint_capacity;
-	internode->receive_global_max =
-	    (uint64_t)config->internode_application_receive_queue_reserve_global_capacity;
+	    internode_receive_limit(config->internode_application_receive_queue_capacity);
+	internode->receive_endpoint_max = internode_receive_limit(
+	    config->internode_application_receive_queue_reserve_endpoint_capacity);
+	internode->receive_global_max = internode_receive_limit(
+	    config->internode_application_receive_queue_reserve_global_capacity);
 	internode->message_max = (size_t)config->internode_max_message_size;
 	internode->compression = internode_scope_of(config->internode_compression);
 	internode->encryption =
@@ -135,6 +142,7 @@ internode_new(struct node *node, struct peers *peers)
 	    .timer_start = internode_timer_start,
 	    .timer_stop = internode_timer_stop,
 	    .send = internode_send,
+	    .answer = internode_answer,
 	    .stream_open = internode_stream_open};
 	internode->node = node;
 	internode->peers = peers;
@@ -191,8 +199,10 @@ internode_free(struct internode *internode)
 			internode_peer_free(link);
 	}
 	if (internode->loops != NULL)
-		for (uint32_t i = 0; i < internode->loop_count; i++)
+		for (uint32_t i = 0; i < internode->loop_count; i++) {
 			free(internode->loops[i].read_memory);
+			internode_answers_fini(&internode->loops[i].answers);
+		}
 	free(internode->loops);
 	tls_context_unref(internode->tls);
 	timer_wheel_fini(&internode->timers.wheel);

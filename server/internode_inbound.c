@@ -52,7 +52,8 @@ static void
 internode_inbound_unref(struct internode_inbound_connection *connection)
 {
 	/* acq_rel: who frees sees all that others did with it. */
-	if (atomic_fetch_sub_explicit(&connection->references, 1, memory_order_acq_rel) == 1)
+	if (atomic_fetch_sub_explicit(
+		&connection->held, INTERNODE_HELD_ONE, memory_order_acq_rel) == INTERNODE_HELD_ONE)
 		free(connection);
 }
 
@@ -135,7 +136,7 @@ internode_newcomer_run(struct loop_message *message, struct loop *loop)
 	connection->loop = loop;
 	connection->is_tls_known = internode->encryption == INTERNODE_NONE;
 	connection->is_in_handshake = true;
-	atomic_init(&connection->references, 1);
+	atomic_init(&connection->held, INTERNODE_HELD_ONE);
 	buffer_init(&connection->rest);
 	buffer_init(&connection->out);
 	connection->next = here->inbound;
@@ -192,6 +193,13 @@ internode_accept_cb(evutil_socket_t fd, short what, void *argument)
 
 /* ---- What was received and is not done with -------------------------------------------------- */
 
+/* What of so many bytes in flight lies over the connection's own capacity, and so in the reserves. */
+static uint64_t
+internode_inbound_excess(const struct internode *internode, uint64_t bytes)
+{
+	return bytes > internode->receive_capacity ? bytes - internode->receive_capacity : 0;
+}
+
 /* The last reference of a message that came over this connection is gone. Any thread. */
 static void
 internode_inbound_release(struct message *message)
@@ -199,22 +207,30 @@ internode_inbound_release(struct message *message)
 	struct internode_inbound_connection *connection = message->transport;
 	struct internode_peer *from = connection->from;
 	struct internode *internode = connection->internode;
-	uint64_t bytes = message->transport_bytes;
-	uint64_t old = atomic_fetch_sub(&connection->in_flight_bytes, bytes);
-	uint64_t capacity = internode->receive_capacity;
-	uint64_t excess = old > capacity
-	    ? old - capacity - (old - bytes > capacity ? old - bytes - capacity : 0)
-	    : 0;
+	uint64_t bytes = message->transport_bytes, with = 0, held, old, excess;
 
 	internode_add(message->is_dropped ? &from->expired_count : &from->processed_count, 1);
 	internode_add(message->is_dropped ? &from->expired_bytes : &from->processed_bytes, bytes);
+	/* Where it is throttled from now on, others are in flight that see it: our reference may go at once. */
+	if (!atomic_load(&connection->is_throttled))
+		with = INTERNODE_HELD_ONE;
+	held = atomic_fetch_sub(&connection->held, with + bytes);
+	old = held % INTERNODE_HELD_ONE;
+	excess = internode_inbound_excess(internode, old) -
+	    internode_inbound_excess(internode, old - bytes);
 	if (excess > 0) {
 		atomic_fetch_sub_explicit(&from->receive_reserve, excess, memory_order_relaxed);
 		atomic_fetch_sub_explicit(
 		    &internode->receive_reserve, excess, memory_order_relaxed);
 	}
+	if (with != 0) {
+		if (held / INTERNODE_HELD_ONE == 1)
+			free(connection);
+		return;
+	}
 	/* Half empty: read again. The reference of this message goes with the post. */
-	if (old - bytes <= capacity / 2 && atomic_exchange(&connection->is_throttled, false) &&
+	if (old - bytes <= internode->receive_capacity / 2 &&
+	    atomic_exchange(&connection->is_throttled, false) &&
 	    !atomic_exchange(&connection->is_resuming, true)) {
 		loop_post(connection->loop, &connection->resume);
 		return;
@@ -241,21 +257,34 @@ internode_inbound_resume(struct loop_message *message, struct loop *loop)
 	internode_inbound_unref(connection);
 }
 
-/* What is received is counted in any case; over the limits no more is read until it is done with. */
+/*
+ * What is received is counted in any case; over the limits no more is read until it is done with. Once for what was read in
+ * one go, before others see any of it.
+ */
 static void
-internode_inbound_charge(struct internode_inbound_connection *connection, struct message *message)
+internode_inbound_charge(struct internode_inbound_connection *connection)
 {
 	struct internode *internode = connection->internode;
 	struct internode_peer *from = connection->from;
-	uint64_t bytes = message->transport_bytes, capacity = internode->receive_capacity;
-	uint64_t old = atomic_fetch_add(&connection->in_flight_bytes, bytes);
-	uint64_t excess = old + bytes > capacity
-	    ? old + bytes - capacity - (old > capacity ? old - capacity : 0)
-	    : 0;
+	uint64_t count = connection->fresh_count, answers = connection->fresh_answers;
+	uint64_t bytes = connection->fresh_bytes, old, excess;
 
-	message->on_free = internode_inbound_release;
-	message->transport = connection;
-	atomic_fetch_add_explicit(&connection->references, 1, memory_order_relaxed);
+	if (count + answers == 0)
+		return;
+	internode_add(&from->received_count, count + answers);
+	internode_add(&from->received_bytes, bytes + connection->fresh_answer_bytes);
+	if (answers > 0) {
+		internode_add(&from->processed_count, answers);
+		internode_add(&from->processed_bytes, connection->fresh_answer_bytes);
+	}
+	connection->fresh_count = connection->fresh_bytes = 0;
+	connection->fresh_answers = connection->fresh_answer_bytes = 0;
+	if (count == 0)
+		return;
+	old = atomic_fetch_add(&connection->held, count * INTERNODE_HELD_ONE + bytes) %
+	    INTERNODE_HELD_ONE;
+	excess = internode_inbound_excess(internode, old + bytes) -
+	    internode_inbound_excess(internode, old);
 	if (excess == 0)
 		return;
 	internode_add(&from->receive_reserve, excess);
@@ -263,7 +292,7 @@ internode_inbound_charge(struct internode_inbound_connection *connection, struct
 	if (internode_get(&from->receive_reserve) <= internode->receive_endpoint_max &&
 	    internode_get(&internode->receive_reserve) <= internode->receive_global_max)
 		return;
-	/* This message is not done with yet: whoever releases it, or a later one, resumes us. */
+	/* These messages are not done with yet: whoever releases one, or a later one, resumes us. */
 	if (connection->socket.is_reading) {
 		connection->throttled_since_ns = connection->loop->now_ns;
 		internode_add(&from->throttled_count, 1);
@@ -279,19 +308,32 @@ internode_inbound_record(struct internode_inbound_connection *connection, struct
 {
 	struct internode_loop *loop = connection->loop->internode;
 	struct internode_peer *from = connection->from;
+	struct message_answer answer;
 	struct message *message;
 	struct error err;
 
-	internode_add(&from->received_count, 1);
-	internode_add(&from->received_bytes, record.size);
+	if (message_peek_answer(record, &answer) && messaging_is_plain_answer(answer.verb)) {
+		answer.peer = from->peer;
+		internode_answers_add(&loop->answers, &answer);
+		connection->fresh_answers++;
+		connection->fresh_answer_bytes += record.size;
+		return;
+	}
 	if (message_decode(record, from->peer, connection->loop->now_ns, &message, &err) != 0) {
+		internode_add(&from->received_count, 1);
+		internode_add(&from->received_bytes, record.size);
 		internode_add(&from->error_count, 1);
 		internode_add(&from->error_bytes, record.size);
 		internode_log_refused(connection->internode, connection->socket.name, err.text);
 		return;
 	}
 	message->transport_bytes = record.size;
-	internode_inbound_charge(connection, message);
+	message->on_free = internode_inbound_release;
+	message->transport = connection;
+	connection->fresh_count++;
+	connection->fresh_bytes += record.size;
+	if (connection->fresh_bytes >= INTERNODE_CHARGE_BYTES)
+		internode_inbound_charge(connection);
 	if (loop->received_last != NULL)
 		loop->received_last->next = message;
 	else
@@ -317,6 +359,7 @@ internode_inbound_frames(struct internode_inbound_connection *connection, struct
 		done += consumed;
 		switch (result) {
 		case FRAME_MORE:
+			internode_inbound_charge(connection);
 			return done;
 		case FRAME_RECORD:
 			internode_inbound_record(connection, record);
@@ -332,10 +375,12 @@ internode_inbound_frames(struct internode_inbound_connection *connection, struct
 			break;
 		case FRAME_BAD:
 			internode_add(&from->unrecovered, 1);
+			internode_inbound_charge(connection);
 			internode_inbound_refuse(connection, err.text);
 			return 0;
 		}
 	}
+	internode_inbound_charge(connection);
 	return done;
 }
 
@@ -345,6 +390,12 @@ internode_turn(struct loop *loop)
 	struct internode_loop *self = loop->internode;
 	struct message *received = self->received;
 
+	/* No more come while they are told. */
+	if (self->answers.count > 0) {
+		messaging_receive_answers(self->internode->messaging, self->answers.list,
+		    self->answers.count, &loop->worker);
+		internode_answers_clear(&self->answers);
+	}
 	if (received == NULL)
 		return;
 	self->received = self->received_last = NULL;
@@ -647,7 +698,7 @@ internode_inbound_read_cb(evutil_socket_t fd, short what, void *argument)
 	if (!connection->is_tls_known && !internode_inbound_choose_tls(connection))
 		return;
 	/* Hold it: any step may close it. */
-	atomic_fetch_add_explicit(&connection->references, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&connection->held, INTERNODE_HELD_ONE, memory_order_relaxed);
 	if (connection->rest.size > 0 && connection->is_up)
 		internode_inbound_take_rest(connection);
 	for (int i = 0; i < INTERNODE_READS_MAX; i++) {

@@ -31,7 +31,9 @@ enum {
 	INTERNODE_OUT_HIGH = 256 << 10, /* encoded and not written: no more is encoded */
 	INTERNODE_OUT_KEEP = 128 << 10, /* an idle connection keeps so much memory at most */
 	INTERNODE_LARGE_BYTES = 64 << 10, /* larger messages have a link of their own */
+	INTERNODE_CHARGE_BYTES = 64 << 10, /* so many may have been read and not be counted yet */
 	INTERNODE_READS_MAX = 8, /* of one socket in one turn */
+	INTERNODE_ANSWERS_KEEP = 1024, /* room for so many is kept */
 	INTERNODE_HANDSHAKES_MAX = 512, /* inbound ones at one time */
 	INTERNODE_LISTENERS = 2,
 	INTERNODE_PEERS_MAX = 1 << 16,
@@ -109,6 +111,17 @@ enum internode_link_state {
 	INTERNODE_LINK_UP,
 };
 
+/* Answers without payload that wait, or came. */
+struct internode_answers {
+	struct message_answer *list; /* owned */
+	size_t count, capacity;
+};
+
+void internode_answers_add(struct internode_answers *answers, const struct message_answer *answer);
+/* Forget them; memory of a few is kept. */
+void internode_answers_clear(struct internode_answers *answers);
+void internode_answers_fini(struct internode_answers *answers);
+
 struct internode_link {
 	struct loop_message wake; /* first; posted by who sets is_scheduled */
 	struct internode_peer *peer; /* borrowed */
@@ -124,12 +137,15 @@ struct internode_link {
 	/* Guarded by lock. */
 	struct lock lock;
 	struct message *first, *last;
-	uint64_t pending_count, pending_bytes; /* with those in `taken` */
+	struct internode_answers answers; /* they are not in the order of messages */
+	uint64_t pending_count, pending_bytes; /* with those that were taken */
 	uint64_t overload_count, overload_bytes;
 
 	/* The loop's. */
 	enum internode_link_state state;
 	struct message *taken, *taken_last; /* off the queue, not encoded yet */
+	struct internode_answers taken_answers;
+	size_t answers_done; /* of them */
 	struct internode_dial dial;
 	struct internode_socket socket;
 	struct frame_writer writer;
@@ -163,6 +179,9 @@ void internode_peer_free(struct internode_peer *peer);
 /* cluster_env.send. */
 void internode_send(
     struct cluster_env *env, struct peer *to, struct message *message, struct worker *worker);
+/* cluster_env.answer. */
+void internode_answer(
+    struct cluster_env *env, const struct message_answer *answer, struct worker *worker);
 /* On the link's loop, for a wake that was scheduled: look at the queue, connect, write. */
 void internode_link_run(struct internode_link *link);
 /* The links' loops have to look again. Any thread. */
@@ -187,13 +206,18 @@ struct internode_inbound_connection {
 	struct buffer out; /* owned; the welcome */
 	size_t written;
 	uint64_t throttled_since_ns;
+	/* Messages, and answers that need none, that are not counted yet (internode_inbound_charge). */
+	uint64_t fresh_count, fresh_bytes, fresh_answers, fresh_answer_bytes;
 
 	/* Shared. */
-	atomic_uint references; /* one while it is open, one of each message */
-	_Atomic uint64_t in_flight_bytes;
+	/* References times INTERNODE_HELD_ONE: one while it is open, one of each message; and the messages' bytes. */
+	_Atomic uint64_t held;
 	atomic_bool is_throttled; /* set by the loop, cleared by who releases */
 	atomic_bool is_resuming; /* `resume` is posted */
 };
+
+#define INTERNODE_HELD_ONE                                                                         \
+	(UINT64_C(1) << 36) /* more than all messages of a connection have bytes */
 
 void internode_accept_cb(evutil_socket_t fd, short what, void *argument);
 void internode_inbound_close(struct internode_inbound_connection *connection);
@@ -218,6 +242,7 @@ void internode_streams_end(struct internode_loop *loop);
 struct internode_loop {
 	struct internode *internode; /* borrowed */
 	struct message *received, *received_last; /* of this turn */
+	struct internode_answers answers; /* of this turn */
 	struct internode_inbound_connection *inbound; /* open ones */
 	struct internode_stream *streams; /* open ones */
 	uint8_t *read_memory; /* owned; INTERNODE_READ_SIZE */

@@ -21,8 +21,37 @@ static const char *const internode_kind_names[INTERNODE_KINDS] = {
     [INTERNODE_LARGE] = "LARGE_MESSAGES",
 };
 
+enum { INTERNODE_ANSWER_BYTES = MESSAGE_ANSWER_MAX + FRAME_RECORD_HEADER };
+
 static void internode_link_dialled(struct internode_dial *dial, const struct error *err);
 static void internode_link_go_on(struct internode_link *link);
+
+/* ---- Answers without payload ----------------------------------------------------------------- */
+
+void
+internode_answers_add(struct internode_answers *answers, const struct message_answer *answer)
+{
+	if (answers->count == answers->capacity) {
+		answers->capacity = answers->capacity == 0 ? 64 : answers->capacity * 2;
+		answers->list = xrealloc(answers->list, answers->capacity * sizeof(*answers->list));
+	}
+	answers->list[answers->count++] = *answer;
+}
+
+void
+internode_answers_clear(struct internode_answers *answers)
+{
+	answers->count = 0;
+	if (answers->capacity > INTERNODE_ANSWERS_KEEP)
+		internode_answers_fini(answers);
+}
+
+void
+internode_answers_fini(struct internode_answers *answers)
+{
+	free(answers->list);
+	*answers = (struct internode_answers){0};
+}
 
 /* ---- Peers ---------------------------------------------------------------------------------- */
 
@@ -92,6 +121,8 @@ internode_peer_free(struct internode_peer *peer)
 		/* Sent after the end. */
 		internode_free_messages(link->first);
 		internode_free_messages(link->taken);
+		internode_answers_fini(&link->answers);
+		internode_answers_fini(&link->taken_answers);
 		buffer_fini(&link->out);
 		lock_fini(&link->lock);
 	}
@@ -196,6 +227,15 @@ internode_link_push(struct internode_link *link, struct message *message)
 	return is_taken;
 }
 
+/* It is counted; nobody waits for what becomes of an answer. */
+static void
+internode_answer_undelivered(struct internode_link *link, const struct message_answer *answer)
+{
+	struct message message = {.verb = answer->verb};
+
+	messaging_undelivered(link->peer->internode->messaging, link->peer->peer, &message, NULL);
+}
+
 /* The link's loop has to look at its queue: told at the end of the worker's run, or at once. */
 static void
 internode_link_touch(struct internode_link *link, struct worker *worker)
@@ -273,7 +313,63 @@ internode_send(
 	internode_link_touch(link, worker);
 }
 
+void
+internode_answer(
+    struct cluster_env *env, const struct message_answer *answer, struct worker *worker)
+{
+	struct internode *internode = (struct internode *)env;
+	struct internode_link *link =
+	    &internode_peer_get(internode, answer->peer)->links[INTERNODE_SMALL];
+	bool is_taken;
+
+	if (!atomic_load_explicit(&internode->is_running, memory_order_acquire)) {
+		internode_answer_undelivered(link, answer);
+		return;
+	}
+	lock_take(&link->lock);
+	is_taken = internode_link_take_locked(link, INTERNODE_ANSWER_BYTES);
+	if (is_taken) {
+		internode_answers_add(&link->answers, answer);
+	} else {
+		link->overload_count++;
+		link->overload_bytes += INTERNODE_ANSWER_BYTES;
+	}
+	lock_drop(&link->lock);
+	if (is_taken)
+		internode_link_touch(link, worker);
+	else
+		internode_answer_undelivered(link, answer);
+}
+
 /* ---- On the loop: what was queued ----------------------------------------------------------- */
+
+/* Usually all that were taken are done with, and the two lists change places. */
+static void
+internode_link_collect_answers_locked(struct internode_link *link)
+{
+	struct internode_answers *taken = &link->taken_answers, *waiting = &link->answers;
+
+	if (waiting->count == 0)
+		return;
+	if (link->answers_done == taken->count) {
+		struct internode_answers empty = *taken;
+
+		internode_answers_clear(&empty);
+		*taken = *waiting;
+		*waiting = empty;
+		link->answers_done = 0;
+		return;
+	}
+	for (size_t i = 0; i < waiting->count; i++)
+		internode_answers_add(taken, &waiting->list[i]);
+	internode_answers_clear(waiting);
+}
+
+static bool
+internode_link_has_taken(const struct internode_link *link)
+{
+	return link->taken != NULL || link->answers_done < link->taken_answers.count;
+}
 
 static void
 internode_link_collect(struct internode_link *link)
@@ -284,6 +380,7 @@ internode_link_collect(struct internode_link *link)
 	first = link->first;
 	last = link->last;
 	link->first = link->last = NULL;
+	internode_link_collect_answers_locked(link);
 	lock_drop(&link->lock);
 	if (first == NULL)
 		return;
@@ -326,6 +423,42 @@ internode_link_expire(
 	internode_undelivered(link, message, &link->loop->worker);
 }
 
+static void
+internode_link_expire_answer(
+    struct internode_link *link, const struct message_answer *answer, struct internode_given *given)
+{
+	given->count++;
+	given->bytes += INTERNODE_ANSWER_BYTES;
+	internode_add(&link->expired_count, 1);
+	internode_add(&link->expired_bytes, INTERNODE_ANSWER_BYTES);
+	internode_answer_undelivered(link, answer);
+}
+
+static bool
+internode_answer_is_expired(const struct message_answer *answer, uint64_t now)
+{
+	return answer->expires_ns != 0 && answer->expires_ns <= now;
+}
+
+static void
+internode_link_prune_answers(struct internode_link *link, struct internode_given *given)
+{
+	struct internode_answers *taken = &link->taken_answers;
+	size_t kept = 0;
+
+	for (size_t i = link->answers_done; i < taken->count; i++) {
+		const struct message_answer *answer = &taken->list[i];
+
+		if (answer->expires_ns == 0 ||
+		    internode_answer_is_expired(answer, link->loop->now_ns))
+			internode_link_expire_answer(link, answer, given);
+		else
+			taken->list[kept++] = *answer;
+	}
+	taken->count = kept;
+	link->answers_done = 0;
+}
+
 /* While there is no connection: drop what nobody waits for any more, and all that would wait for ever. */
 static void
 internode_link_prune(struct internode_link *link)
@@ -346,6 +479,7 @@ internode_link_prune(struct internode_link *link)
 	}
 	link->taken = kept;
 	link->taken_last = kept_last;
+	internode_link_prune_answers(link, &given);
 	internode_link_give(link, given.count, given.bytes);
 }
 
@@ -365,18 +499,52 @@ internode_link_drop_all(struct internode_link *link)
 		internode_add(&link->error_bytes, size);
 		internode_undelivered(link, message, &link->loop->worker);
 	}
+	for (size_t i = link->answers_done; i < link->taken_answers.count; i++) {
+		given.count++;
+		given.bytes += INTERNODE_ANSWER_BYTES;
+		internode_add(&link->error_count, 1);
+		internode_add(&link->error_bytes, INTERNODE_ANSWER_BYTES);
+		internode_answer_undelivered(link, &link->taken_answers.list[i]);
+	}
+	link->answers_done = link->taken_answers.count;
 	internode_link_give(link, given.count, given.bytes);
 }
 
 /* ---- Writing -------------------------------------------------------------------------------- */
 
-/* Encode messages until enough waits to be written. */
+/* Returns how many. */
+static uint64_t
+internode_link_fill_answers(struct internode_link *link, struct internode_given *given)
+{
+	uint64_t now = link->loop->now_ns, sent = 0;
+
+	while (link->answers_done < link->taken_answers.count &&
+	    link->out.size - link->written < INTERNODE_OUT_HIGH) {
+		const struct message_answer *answer =
+		    &link->taken_answers.list[link->answers_done++];
+
+		if (internode_answer_is_expired(answer, now)) {
+			internode_link_expire_answer(link, answer, given);
+			continue;
+		}
+		message_encode_answer(
+		    answer, now, frame_record_begin(&link->writer, &link->out, MESSAGE_ANSWER_MAX));
+		frame_record_end(&link->writer, &link->out);
+		given->count++;
+		given->bytes += INTERNODE_ANSWER_BYTES;
+		sent++;
+	}
+	return sent;
+}
+
+/* Encode until enough waits to be written. */
 static void
 internode_link_fill(struct internode_link *link)
 {
 	const struct internode *internode = link->peer->internode;
 	uint64_t now = link->loop->now_ns;
 	struct internode_given given = {0};
+	uint64_t sent = internode_link_fill_answers(link, &given);
 	struct message *message;
 
 	while (link->out.size - link->written < INTERNODE_OUT_HIGH &&
@@ -393,9 +561,11 @@ internode_link_fill(struct internode_link *link)
 		frame_record_end(&link->writer, &link->out);
 		given.count++;
 		given.bytes += size;
-		internode_add(&link->sent_count, 1);
+		sent++;
 		message_unref(message);
 	}
+	if (sent > 0)
+		internode_add(&link->sent_count, sent);
 	frame_writer_flush(&link->writer, &link->out);
 	internode_link_give(link, given.count, given.bytes);
 }
@@ -609,7 +779,7 @@ internode_link_go_on(struct internode_link *link)
 		internode_link_write(link);
 		break;
 	case INTERNODE_LINK_IDLE:
-		if (link->taken != NULL)
+		if (internode_link_has_taken(link))
 			internode_link_dial(link);
 		break;
 	case INTERNODE_LINK_DIALLING:

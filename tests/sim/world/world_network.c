@@ -208,9 +208,8 @@ world_packet_share(struct world_node *to, const struct world_packet *packet, str
 	if (endpoint_equal(&sent->from, &sender->endpoint))
 		message->peer = sender;
 	message->trace = sent->trace;
-	message->created_ns = env_monotonic_ns(to->env);
 	message->expires_ns =
-	    packet->left_ns < 0 ? 0 : message->created_ns + (uint64_t)packet->left_ns;
+	    packet->left_ns < 0 ? 0 : env_monotonic_ns(to->env) + (uint64_t)packet->left_ns;
 	if (sent->forward_count > 0 && message_forwards_alloc(message, sent->forward_count) == 0)
 		memcpy(message->forwards, sent->forwards,
 		    sent->forward_count * sizeof(*sent->forwards));
