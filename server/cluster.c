@@ -622,11 +622,8 @@ cluster_reload_seeds(struct cluster *cluster, struct error *err)
 	uint32_t count;
 	int rc;
 
-	if (config->path == NULL)
-		return error_set(
-		    err, ERROR_INVALID, "the node was started without a configuration file");
 	config_init(&fresh);
-	rc = config_read_file(&fresh, config->path, err);
+	rc = config_read_again(config, &fresh, err);
 	if (rc == 0)
 		rc = config_finish(&fresh, err);
 	if (rc == 0) {

@@ -534,6 +534,9 @@ config_fini(struct config *config)
 	}
 	free(config->extras);
 	free(config->path);
+	for (uint32_t i = 0; i < config->option_count; i++)
+		free(config->options[i]);
+	free(config->options);
 	free(config->is_set);
 	buffer_fini(&config->unknown);
 	buffer_fini(&config->deprecated);
@@ -598,6 +601,23 @@ config_set_option(struct config *config, const char *option, struct error *err)
 	if (rc == 0 && strcmp(key, "data_directory") == 0)
 		config_forget_directories(config);
 	free(key);
+	config->options =
+	    xrealloc(config->options, (config->option_count + 1) * sizeof(*config->options));
+	config->options[config->option_count++] = xstrdup(option);
+	return rc;
+}
+
+int
+config_read_again(const struct config *config, struct config *fresh, struct error *err)
+{
+	int rc;
+
+	if (config->path == NULL)
+		return error_set(
+		    err, ERROR_INVALID, "the node was started without a configuration file");
+	rc = config_read_file(fresh, config->path, err);
+	for (uint32_t i = 0; i < config->option_count && rc == 0; i++)
+		rc = config_set_option(fresh, config->options[i], err);
 	return rc;
 }
 

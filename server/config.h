@@ -71,6 +71,8 @@ struct config {
 
 	/* The reader's. */
 	char *path; /* owned; for messages; NULL: no file */
+	char **options; /* owned; what config_set_option() was given, for config_read_again() */
+	uint32_t option_count;
 	struct buffer unknown; /* names of unknown keys, comma separated */
 	struct buffer deprecated; /* old names that were used */
 	uint8_t *is_set; /* owned; one byte a key: the file or -D gave it */
@@ -90,6 +92,9 @@ int config_read_text(struct config *config, const char *name, struct slice text,
 int config_set(struct config *config, const char *key, const char *value, struct error *err);
 /* As config_set() for "key=value". data_directory=DIR puts all directories below DIR, whatever was said before. */
 int config_set_option(struct config *config, const char *option, struct error *err);
+/* The file that `config` was read from, as it is now, and the same options of the command line, into `fresh` after its
+ * config_init(). ERROR_INVALID: there is no file. */
+int config_read_again(const struct config *config, struct config *fresh, struct error *err);
 
 /*
  * Resolve directories, addresses, data center and rack (cassandra-rackdc.properties beside the

@@ -214,7 +214,7 @@ main_reload(struct node *node)
 		enum log_level level;
 
 		config_init(&fresh);
-		if (config_read_file(&fresh, node->config->path, &err) != 0)
+		if (config_read_again(node->config, &fresh, &err) != 0)
 			log_error("SIGHUP: %s", err.text);
 		else if (log_level_parse(fresh.log_level, &level) == 0)
 			log_set_level("ROOT", level);

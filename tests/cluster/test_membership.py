@@ -100,6 +100,13 @@ def test_a_killed_node_is_missed_and_comes_back(ring):
     assert sorted(re.findall(r"[0-9a-f-]{36}", ring[0].nodetool("status"))) == sorted(ids)
 
 
+def test_seeds_are_read_again(ring):
+    told = f"excluding the current node's IP: /{ring[0].address}:{STORAGE_PORT}\n"
+    assert ring[1].nodetool("getseeds") == f"Current list of seed node IPs, {told}"
+    assert ring[1].nodetool("reloadseeds") == f"Updated seed node IP list, {told}"
+    assert ring[0].nodetool("reloadseeds") == "Seed node list does not contain any remote node IPs\n"
+
+
 def test_gossip_off_and_on(ring):
     ring[1].nodetool("disablegossip")
     assert ring[1].nodetool("statusgossip") == "not running\n"
