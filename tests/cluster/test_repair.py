@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Repair of rings of real nodes: replicas that missed writes and deletes become equal."""
+import random
 import re
 
 import pytest
@@ -133,3 +134,87 @@ def test_incremental_repair(quiet_ring):
     assert finished(ring[2].nodetool("repair", "-pr", "ks"))
     assert [rows_of(node, query) == sorted(rows[0] + [(1, 1000, "later")])
             for node in ring.nodes] == [True] * 3
+
+
+KINDS = {
+    "plain": ("pk int, ck int, v text, w int, s text static, PRIMARY KEY (pk, ck)", "pk, ck, v, w, s, writetime(v)"),
+    "collections": ("pk int, ck int, l list<int>, m map<text, int>, t set<int>, f frozen<list<int>>, "
+                    "PRIMARY KEY (pk, ck)", "pk, ck, l, m, t, f"),
+    "expiring": ("pk int, ck int, v text, PRIMARY KEY (pk, ck)", "pk, ck, v, ttl(v)"),
+    "counters": ("pk int, ck int, n counter, PRIMARY KEY (pk, ck)", "pk, ck, n"),
+    "same": ("pk int PRIMARY KEY, v int", "pk, v"),
+}
+
+
+def change_at_random(session, chance, count):
+    """Writes and deletes of each kind, which the nodes that are down miss."""
+    def run(text):
+        write(session, text)
+
+    for _ in range(count):
+        pk, ck, n = chance.randrange(20), chance.randrange(50), chance.randrange(1000)
+        upper = ck + chance.randrange(10)
+        run(chance.choice([
+            f"INSERT INTO ks.plain (pk, ck, v, w) VALUES ({pk}, {ck}, 'v{n}', {n})",
+            f"UPDATE ks.plain SET s = 's{n}' WHERE pk = {pk}",
+            f"DELETE FROM ks.plain WHERE pk = {pk} AND ck = {ck}",
+            f"DELETE v FROM ks.plain WHERE pk = {pk} AND ck = {ck}",
+            f"DELETE s FROM ks.plain WHERE pk = {pk}",
+            f"DELETE FROM ks.plain WHERE pk = {pk} AND ck >= {ck} AND ck < {upper}",
+            f"DELETE FROM ks.plain WHERE pk = {pk} AND ck > {ck}",
+            f"DELETE FROM ks.plain WHERE pk = {pk % 3}"]))
+        run(chance.choice([
+            f"UPDATE ks.collections SET l = l + [{n}], m['k{n % 7}'] = {n}, t = t + {{{n % 9}}} "
+            f"WHERE pk = {pk} AND ck = {ck}",
+            f"UPDATE ks.collections SET l = [{n}], f = [{n}, 1] WHERE pk = {pk} AND ck = {ck}",
+            f"DELETE m['k{n % 7}'], t FROM ks.collections WHERE pk = {pk} AND ck = {ck}",
+            f"UPDATE ks.collections SET t = t - {{{n % 9}}} WHERE pk = {pk} AND ck = {ck}"]))
+        run(chance.choice([
+            f"INSERT INTO ks.expiring (pk, ck, v) VALUES ({pk}, {ck}, 'v{n}') USING TTL {chance.choice([3, 100000])}",
+            f"DELETE FROM ks.expiring WHERE pk = {pk} AND ck = {ck}"]))
+        run(f"UPDATE ks.counters SET n = n + {n} WHERE pk = {pk} AND ck = {ck % 5}")
+
+
+def only_with(ring, down):
+    """A session while one node is dead; the node starts again with .start()."""
+    down.kill()
+    up = [node for node in ring.nodes if node is not down]
+    for node in up:
+        node.wait_sees(UN=up, DN=[down])
+    return ring.connect(up[0], only=up)
+
+
+def test_replicas_that_differ_in_every_way_become_equal(quiet_ring):
+    ring = quiet_ring
+    session = ring.connect()
+    session.execute(f"CREATE KEYSPACE ks WITH replication = {FACTOR % 3}")
+    for name, (columns, _) in KINDS.items():
+        session.execute(f"CREATE TABLE ks.{name} ({columns}) WITH read_repair = 'NONE' "
+                        "AND speculative_retry = 'NEVER'" if name != "counters" else
+                        f"CREATE TABLE ks.{name} ({columns})")
+    for pk in range(100):
+        write(session, f"INSERT INTO ks.same (pk, v) VALUES ({pk}, 1)", level=ConsistencyLevel.ALL)
+    chance = random.Random(4)
+    change_at_random(session, chance, 60)
+    for number, down in enumerate(ring.nodes):
+        change_at_random(only_with(ring, down), chance, 60)
+        if number == 1:
+            ring[0].nodetool("flush")
+        down.start()
+        ring.wait_up()
+    everything = {name: f"SELECT {columns} FROM ks.{name}" for name, (_, columns) in KINDS.items()}
+    for name in ("plain", "collections", "expiring", "counters"):
+        assert len({str(rows_of(node, everything[name].replace(", ttl(v)", ""))) for node in ring.nodes}) > 1, name
+    text = ring[0].nodetool("repair", "-full", "--preview", "ks")
+    assert re.search(r"Total estimated streaming: [1-9]", text)
+    assert finished(ring[1].nodetool("repair", "-full", "-j", "2", "ks"))
+    # With tombstones and all that nobody sees.
+    assert "Previewed data was in sync" in ring[2].nodetool("repair", "-full", "--preview", "ks")
+    for name, query in everything.items():
+        query = query.replace(", ttl(v)", "")
+        rows = [rows_of(node, query) for node in ring.nodes]
+        assert rows[0] == rows[1] == rows[2] and rows[0], name
+    assert "consistent for same" in ring[1].log() and "out of sync for same" not in ring[1].log()
+    # Compactions of it change nothing.
+    ring[0].nodetool("compact", "ks")
+    assert "Previewed data was in sync" in ring[2].nodetool("repair", "-full", "--preview", "ks")
