@@ -2,10 +2,14 @@
 """Repair of rings of real nodes: replicas that missed writes and deletes become equal."""
 import random
 import re
+import subprocess
 
 import pytest
 from cassandra import ConsistencyLevel
 from cassandra.query import SimpleStatement
+
+from ring import NODETOOL, PATIENCE, wait_until
+
 FACTOR = "{'class': 'SimpleStrategy', 'replication_factor': %d}"
 
 
@@ -218,3 +222,123 @@ def test_replicas_that_differ_in_every_way_become_equal(quiet_ring):
     # Compactions of it change nothing.
     ring[0].nodetool("compact", "ks")
     assert "Previewed data was in sync" in ring[2].nodetool("repair", "-full", "--preview", "ks")
+
+
+class Started:
+    """A nodetool repair in the background."""
+
+    def __init__(self, node, *words):
+        self.node = node
+        self.process = subprocess.Popen([NODETOOL, "-h", node.address, "repair", *words],
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def end(self):
+        text, _ = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, text
+
+
+def sessions_of(node):
+    lines = node.nodetool("repair_admin", "list").splitlines()
+    return [[part.strip() for part in line.split("|")] for line in lines[1:]]
+
+
+def is_streaming(node):
+    return "Repair" in node.nodetool("netstats") and node.nodetool("netstats").count("Receiving")
+
+
+@pytest.fixture
+def slow_ring(new_ring):
+    """Three nodes of which the last one lacks some MB, that others would send it for half a minute."""
+    ring = new_ring(3, hinted_handoff_enabled=False, stream_throughput_outbound="200KiB/s",
+                    entire_sstable_stream_throughput_outbound="200KiB/s").start().wait_up()
+    make_table(ring, options="AND compression = {'enabled': 'false'}")
+    only = only_with(ring, ring[2])
+    statement = only.prepare("INSERT INTO ks.t (pk, ck, v) VALUES (?, ?, ?)")
+    for pk in range(300):
+        only.execute(statement, (pk, 0, str(pk) * 8000))
+    ring[2].start()
+    return ring.wait_up()
+
+
+def unthrottle(ring):
+    for node in ring.nodes:
+        node.nodetool("setstreamthroughput", 0)
+        node.nodetool("setstreamthroughput", "-e", 0)
+
+
+@pytest.mark.long
+def test_an_incremental_repair_is_cancelled(slow_ring):
+    ring = slow_ring
+    repair = Started(ring[0], "ks")
+    wait_until(lambda: sessions_of(ring[2]) and is_streaming(ring[2]), "the session's streams")
+    [[session, state, _, coordinator, _]] = sessions_of(ring[2])
+    assert state in ("PREPARED", "REPAIRING") and coordinator.startswith(f"/{ring[0].address}:")
+    assert ring[0].nodetool("repair_admin", "summarize-pending") != "nothing pending\n"
+    text = ring[2].nodetool("repair_admin", "cancel", "-s", session, status=1)
+    assert "coordinator" in text
+    ring[0].nodetool("repair_admin", "cancel", "-s", session)
+    status, text = repair.end()
+    assert status == 2 and "cancelled" in text
+    for node in ring.nodes:
+        wait_until(lambda each=node: not sessions_of(each), "the end of the session")
+        assert "| FAILED |" in node.nodetool("repair_admin", "list", "--all")
+        wait_until(lambda each=node: each.nodetool("repair_admin", "summarize-pending") == "nothing pending\n",
+                   "SSTables that are free again")
+    unthrottle(ring)
+    assert finished(ring[1].nodetool("repair", "ks"))
+    query = "SELECT pk, v FROM ks.t"
+    assert rows_of(ring[2], query) == rows_of(ring[0], query)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("is_incremental", [False, True])
+def test_a_participant_dies_and_the_next_repair_goes_on(slow_ring, is_incremental):
+    ring = slow_ring
+    repair = Started(ring[0], *([] if is_incremental else ["-full"]), "ks")
+    wait_until(lambda: is_streaming(ring[2]), "streams")
+    ring[2].kill()
+    status, text = repair.end()
+    assert status == 2
+    assert re.search(rf"Repair session [-0-9a-f]{{36}} for range .* failed with error .*{ring[2].address}", text)
+    assert "Repair command #1 finished with error" in text
+    ring[2].start()
+    ring.wait_up()
+    unthrottle(ring)
+    assert finished(ring[0].nodetool("repair", *([] if is_incremental else ["-full"]), "ks"))
+    query = "SELECT pk, v FROM ks.t"
+    assert rows_of(ring[2], query) == rows_of(ring[0], query)
+    for node in ring.nodes:
+        assert node.nodetool("repair_admin") == "no sessions\n"
+        assert node.nodetool("repair_admin", "summarize-pending") == "nothing pending\n"
+
+
+@pytest.mark.long
+def test_two_repairs_of_one_table_at_once_and_one_that_is_dropped(slow_ring):
+    ring = slow_ring
+    repairs = [Started(ring[0], "ks"), Started(ring[1], "-full", "ks")]
+    wait_until(lambda: is_streaming(ring[2]), "streams")
+    # An incremental repair of what another one has in hand is refused; full ones are not in anybody's way.
+    status, text = Started(ring[1], "ks").end()
+    assert status == 2, text
+    unthrottle(ring)
+    for repair in repairs:
+        status, text = repair.end()
+        assert status == 0, text
+    query = "SELECT pk, v FROM ks.t"
+    assert rows_of(ring[2], query) == rows_of(ring[0], query)
+    for node in ring.nodes:
+        node.nodetool("setstreamthroughput", "-m", 1)
+    session = ring.connect()
+    session.execute("CREATE TABLE ks.u (pk int PRIMARY KEY, v text)")
+    only = only_with(ring, ring[2])
+    for pk in range(50):
+        only.execute("INSERT INTO ks.u (pk, v) VALUES (%s, %s)", (pk, "v" * 30000))
+    ring[2].start()
+    ring.wait_up()
+    repair = Started(ring[0], "-full", "ks")
+    session.execute("DROP TABLE ks.u")
+    status, text = repair.end()
+    assert status in (0, 2), text
+    if status == 2:
+        assert "dropped" in text
+    assert finished(ring[0].nodetool("repair", "-full", "ks"))
