@@ -113,6 +113,7 @@ batchlog_entry_remove(struct coordinator *coordinator, const struct batchlog_ent
 struct batchlog_send {
 	struct message_callback callback; /* first */
 	struct batchlog_replay *replay;
+	struct batchlog_outcome *outcome;
 	struct message_payload *mutation; /* one reference */
 	struct uuid host_id;
 	int64_t created_ms;
@@ -124,12 +125,7 @@ batchlog_replay_synced(struct hints_wait *wait, const struct error *err)
 {
 	struct batchlog_replay *replay =
 	    (struct batchlog_replay *)((char *)wait - offsetof(struct batchlog_replay, synced));
-	struct error failure;
 
-	if (err == NULL && atomic_load(&replay->has_failed)) {
-		error_set(&failure, ERROR_SERVER, "not all batches could be written");
-		err = &failure;
-	}
 	replay->on_done(replay, err);
 }
 
@@ -143,11 +139,11 @@ batchlog_replay_unref(struct batchlog_replay *replay)
 }
 
 static void
-batchlog_replay_hint(struct batchlog_replay *replay, const struct uuid *host_id,
-    struct slice mutation, int64_t created_ms)
+batchlog_replay_hint(struct batchlog_replay *replay, struct batchlog_outcome *outcome,
+    const struct uuid *host_id, struct slice mutation, int64_t created_ms)
 {
 	if (!hints_keep(replay->hints, host_id, mutation, created_ms))
-		atomic_store(&replay->has_failed, true);
+		atomic_store(&outcome->has_failed, true);
 }
 
 static void
@@ -160,9 +156,9 @@ batchlog_replay_answered(struct message_callback *callback, const struct message
 	(void)reason;
 	(void)worker;
 	if (answer == NULL && send->is_local)
-		atomic_store(&replay->has_failed, true);
+		atomic_store(&send->outcome->has_failed, true);
 	else if (answer == NULL)
-		batchlog_replay_hint(replay, &send->host_id,
+		batchlog_replay_hint(replay, send->outcome, &send->host_id,
 		    slice_of(send->mutation->data, send->mutation->size), send->created_ms);
 	message_payload_unref(send->mutation);
 	free(send);
@@ -170,8 +166,9 @@ batchlog_replay_answered(struct message_callback *callback, const struct message
 }
 
 static void
-batchlog_replay_send(struct batchlog_replay *replay, struct peer *peer, const struct uuid *host_id,
-    struct message_payload *mutation, int64_t created_ms)
+batchlog_replay_send(struct batchlog_replay *replay, struct batchlog_outcome *outcome,
+    struct peer *peer, const struct uuid *host_id, struct message_payload *mutation,
+    int64_t created_ms)
 {
 	struct coordinator *coordinator = replay->coordinator;
 	struct batchlog_send *send = xzalloc(sizeof(*send));
@@ -179,6 +176,7 @@ batchlog_replay_send(struct batchlog_replay *replay, struct peer *peer, const st
 
 	*send = (struct batchlog_send){.callback.on_answer = batchlog_replay_answered,
 	    .replay = replay,
+	    .outcome = outcome,
 	    .mutation = mutation,
 	    .host_id = *host_id,
 	    .created_ms = created_ms,
@@ -208,12 +206,12 @@ batchlog_replay_begin(
 	replay->coordinator = coordinator;
 	replay->hints = hints;
 	atomic_init(&replay->pending, 1);
-	atomic_init(&replay->has_failed, false);
 }
 
 static void
-batchlog_replay_spread(struct batchlog_replay *replay, const struct replica_set *replicas,
-    const struct topology *topology, struct message_payload *payload, int64_t created_ms)
+batchlog_replay_spread(struct batchlog_replay *replay, struct batchlog_outcome *outcome,
+    const struct replica_set *replicas, const struct topology *topology,
+    struct message_payload *payload, int64_t created_ms)
 {
 	for (uint32_t i = 0; i < replicas->count + replicas->pending_count; i++) {
 		struct peer *peer = replicas->peers[i];
@@ -222,15 +220,17 @@ batchlog_replay_spread(struct batchlog_replay *replay, const struct replica_set 
 		if (member == NULL)
 			continue;
 		if (peer->is_local || atomic_load(&peer->is_alive))
-			batchlog_replay_send(replay, peer, &member->host_id, payload, created_ms);
+			batchlog_replay_send(
+			    replay, outcome, peer, &member->host_id, payload, created_ms);
 		else
-			batchlog_replay_hint(replay, &member->host_id,
+			batchlog_replay_hint(replay, outcome, &member->host_id,
 			    slice_of(payload->data, payload->size), created_ms);
 	}
 }
 
-void
-batchlog_replay_add(struct batchlog_replay *replay, struct slice encoded, int64_t created_ms)
+int
+batchlog_replay_add(struct batchlog_replay *replay, struct batchlog_outcome *outcome,
+    struct slice encoded, int64_t created_ms, struct error *err)
 {
 	struct coordinator *coordinator = replay->coordinator;
 	struct schema *schema = coordinator->ring.schema(coordinator->ring.context);
@@ -239,28 +239,30 @@ batchlog_replay_add(struct batchlog_replay *replay, struct slice encoded, int64_
 	const struct topology *topology;
 	struct mutation mutation;
 	struct arena arena;
-	struct error err;
+	int rc;
 
 	arena_init(&arena, BATCHLOG_ARENA_BLOCK);
-	if (mutation_decode(encoded, batchlog_find_table, schema, &arena, &mutation, &err) != 0) {
-		log_error("a mutation of a batch cannot be read: %s", err.text);
-		atomic_store(&replay->has_failed, true);
-	} else if (mutation.update_count > 0) { /* else its tables are gone */
+	rc = mutation_decode(encoded, batchlog_find_table, schema, &arena, &mutation, err);
+	if (rc == 0 && mutation.update_count > 0) /* else its tables are gone */
 		keyspace = schema_keyspace(schema, mutation.updates[0].table->keyspace);
+	if (keyspace != NULL) {
 		payload = message_payload_new(encoded);
+		if (payload == NULL)
+			rc = error_set(err, ERROR_NO_MEMORY, "no memory for a batch");
 	}
-	if (keyspace != NULL && payload == NULL)
-		atomic_store(&replay->has_failed, true);
-	if (keyspace != NULL && payload != NULL) {
+	if (payload != NULL) {
 		topology = topology_acquire(coordinator->ring.topology);
-		batchlog_replay_spread(replay,
+		batchlog_replay_spread(replay, outcome,
 		    replication_replicas(topology_replication(topology, keyspace), mutation.token),
 		    topology, payload, created_ms);
 		topology_release(coordinator->ring.topology, topology);
 	}
+	if (rc != 0)
+		atomic_store(&outcome->has_failed, true);
 	message_payload_unref(payload);
 	arena_fini(&arena);
 	schema_unref(schema);
+	return rc;
 }
 
 void

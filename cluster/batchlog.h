@@ -48,21 +48,29 @@ void batchlog_entry_store(struct coordinator *coordinator, struct batchlog_entry
 void batchlog_entry_remove(struct coordinator *coordinator, const struct batchlog_entry *entry,
     struct slice mutation, struct worker *worker);
 
+/* What became of one batch that is written again; the caller's, until on_done. */
+struct batchlog_outcome {
+	atomic_bool has_failed; /* not all of it is delivered or a hint: to be tried again */
+};
+
 /* Batches that are written again. */
 struct batchlog_replay {
-	/* Set by the caller. All is delivered, or is hints on the disk; else it is to be tried again. */
+	/* Set by the caller. Without an error: what the outcomes say holds, and hints are on the disk. */
 	void (*on_done)(struct batchlog_replay *replay, const struct error *err);
 	/* private */
 	struct coordinator *coordinator;
 	struct hints *hints;
 	atomic_uint pending;
-	atomic_bool has_failed;
 	struct hints_wait synced;
 };
 void batchlog_replay_begin(
     struct batchlog_replay *replay, struct coordinator *coordinator, struct hints *hints);
-/* A mutation of a batch that was made at created_ms. One thread until batchlog_replay_end(). */
-void batchlog_replay_add(struct batchlog_replay *replay, struct slice mutation, int64_t created_ms);
+/*
+ * A mutation of a batch that was made at created_ms. One thread until batchlog_replay_end(). -1, with the outcome failed and
+ * *err: it cannot be read (with this schema), or there is no memory.
+ */
+int batchlog_replay_add(struct batchlog_replay *replay, struct batchlog_outcome *outcome,
+    struct slice mutation, int64_t created_ms, struct error *err);
 /* No more: on_done comes, maybe before this returns. */
 void batchlog_replay_end(struct batchlog_replay *replay);
 

@@ -62,6 +62,8 @@ admin_get_hints(struct admin_call *call, struct error *err)
 	admin_set_number(call->answer, "window_ms", atomic_load(&settings->window_ms));
 	admin_set_number(
 	    call->answer, "throttle_kib", atomic_load(&settings->throttle_bytes) >> 10);
+	admin_set_number(call->answer, "batchlog_throttle_kib",
+	    (uint64_t)atomic_load(&call->node->batchlog_throttle) >> 10);
 	hints_each_disabled(cluster->hints, admin_add_disabled, disabled);
 	admin_set(call->answer, "disabled_data_centers", disabled);
 	hints_each_pending(cluster->hints, admin_add_pending_hints, &hints);
@@ -151,6 +153,17 @@ admin_post_truncate_hints(struct admin_call *call, struct error *err)
 		return error_set(
 		    err, ERROR_INVALID, "Can't delete hints for unknown address %s", address);
 	hints_truncate(cluster->hints, &host_id);
+	return 0;
+}
+
+int
+admin_post_batchlog_throttle(struct admin_call *call, struct error *err)
+{
+	int64_t kib;
+
+	if (admin_need_number(call, "kib", 0, INT32_MAX, &kib, err) != 0)
+		return -1;
+	atomic_store(&call->node->batchlog_throttle, kib << 10);
 	return 0;
 }
 

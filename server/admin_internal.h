@@ -82,6 +82,7 @@ int admin_post_join(struct admin_call *call, struct error *err);
 int admin_post_reload_seeds(struct admin_call *call, struct error *err);
 
 /* Hints and the batchlog (admin_hints.c). */
+int admin_post_batchlog_throttle(struct admin_call *call, struct error *err);
 int admin_post_replay_batchlog(struct admin_call *call, struct error *err);
 int admin_get_hints(struct admin_call *call, struct error *err);
 int admin_post_handoff(struct admin_call *call, struct error *err);

@@ -447,6 +447,7 @@ const struct admin_route admin_writes[] = {
     {"assassinate", true, admin_post_assassinate},
     {"autocompaction", true, admin_post_auto_compaction},
     {"backup", true, admin_post_backup},
+    {"batchlogthrottle", true, admin_post_batchlog_throttle},
     {"binary", true, admin_post_binary},
     {"cachecapacity", true, admin_post_cache_capacity},
     {"cachekeystosave", true, admin_post_cache_keys_to_save},

@@ -145,7 +145,7 @@ batchlog_run_removal(void *argument)
 void
 batchlog_remove(struct executor *executor, const struct uuid *id)
 {
-	struct stage *stage = executor->node->stages[NODE_STAGE_MISC];
+	struct stage *stage = executor->node->stages[NODE_STAGE_BATCHLOG];
 	struct batchlog_removal *removal = xmalloc(sizeof(*removal));
 
 	*removal = (struct batchlog_removal){executor, *id};
@@ -280,6 +280,12 @@ enum {
 	BATCHLOG_POLL_US = 10000,
 };
 
+/* One that is written again. */
+struct batchlog_kept {
+	struct uuid id;
+	struct batchlog_outcome outcome;
+};
+
 struct batchlog_replayer {
 	struct executor *executor; /* borrowed */
 	struct cluster_timer timer;
@@ -287,23 +293,49 @@ struct batchlog_replayer {
 	struct batchlog_replay replay;
 	/* Of the replay that runs. */
 	uint32_t count;
-	struct uuid *ids; /* owned */
-	bool has_failed;
+	struct batchlog_kept *batches; /* owned; BATCHLOG_PAGE */
+	atomic_llong
+	    after; /* token of the last batch that was looked at; INT64_MIN: from the start */
+	bool is_hints_failure;
+	uint64_t budget; /* bytes that may still be sent in this period */
+	uint32_t written; /* batches so far */
 };
 
+static void batchlog_run_replay(void *argument);
+
+static void
+batchlog_replay_end_period(struct batchlog_replayer *replayer)
+{
+	if (replayer->written > 0)
+		log_info(
+		    "%u batches were written again from the batchlog", (unsigned)replayer->written);
+	free(replayer->batches);
+	replayer->batches = NULL;
+	atomic_store(&replayer->is_busy, false);
+}
+
+/* What is written is forgotten; then the next page, until the end or until the period's share is sent. */
 static void
 batchlog_replayed(void *argument)
 {
 	struct batchlog_replayer *replayer = argument;
+	uint32_t failed = 0;
 
-	for (uint32_t i = 0; i < replayer->count && !replayer->has_failed; i++)
-		batchlog_remove(replayer->executor, &replayer->ids[i]);
-	if (replayer->count > 0 && !replayer->has_failed)
-		log_info(
-		    "%u batches were written again from the batchlog", (unsigned)replayer->count);
-	free(replayer->ids);
-	replayer->ids = NULL;
-	atomic_store(&replayer->is_busy, false);
+	for (uint32_t i = 0; i < replayer->count && !replayer->is_hints_failure; i++) {
+		if (atomic_load(&replayer->batches[i].outcome.has_failed)) {
+			failed++;
+			continue;
+		}
+		batchlog_remove(replayer->executor, &replayer->batches[i].id);
+		replayer->written++;
+	}
+	if (failed > 0)
+		log_warn("%u batches stay in the batchlog for now", (unsigned)failed);
+	if (replayer->after != INT64_MIN && replayer->budget > 0 && !replayer->is_hints_failure &&
+	    !atomic_load(&replayer->is_stopped))
+		batchlog_run_replay(replayer);
+	else
+		batchlog_replay_end_period(replayer);
 }
 
 static void
@@ -311,17 +343,14 @@ batchlog_replay_is_done(struct batchlog_replay *replay, const struct error *err)
 {
 	struct batchlog_replayer *replayer = (struct batchlog_replayer *)((char *)replay -
 	    offsetof(struct batchlog_replayer, replay));
-	struct stage *stage = replayer->executor->node->stages[NODE_STAGE_MISC];
+	struct stage *stage = replayer->executor->node->stages[NODE_STAGE_BATCHLOG];
 
-	replayer->has_failed = err != NULL;
+	replayer->is_hints_failure = err != NULL;
 	if (err != NULL)
 		log_warn("batches stay in the batchlog for now: %s", err->text);
 	/* A node that stops: they are still there when it starts. */
-	if (!stage_submit_work(stage, batchlog_replayed, replayer)) {
-		free(replayer->ids);
-		replayer->ids = NULL;
-		atomic_store(&replayer->is_busy, false);
-	}
+	if (!stage_submit_work(stage, batchlog_replayed, replayer))
+		batchlog_replay_end_period(replayer);
 }
 
 /* The least gc_grace_seconds of a batch's tables. */
@@ -355,6 +384,28 @@ batchlog_is_expired(
 	return age_ms >= grace.seconds * 1000;
 }
 
+/* What cannot be read stays, in nobody's way: the schema may be yet to come, and in the end it expires. */
+static void
+batchlog_take_mutations(struct batchlog_replayer *replayer, struct batchlog_kept *kept,
+    const struct type *type, struct slice mutations, int64_t made_ms)
+{
+	struct type_iterator iterator;
+	struct slice blob;
+	struct error err;
+
+	type_iterator_init(&iterator, type, mutations);
+	while (type_iterator_next(&iterator, &blob, NULL)) {
+		char id[UUID_TEXT_SIZE];
+
+		if (batchlog_replay_add(&replayer->replay, &kept->outcome, blob, made_ms, &err) ==
+		    0)
+			continue;
+		uuid_format(&kept->id, id);
+		log_error("a mutation of the batch %s in system.batches cannot be read: %s", id,
+		    err.text);
+	}
+}
+
 /* Take one row of system.batches up; returns the bytes of it. */
 static size_t
 batchlog_take(struct batchlog_replayer *replayer, const struct type *type,
@@ -362,8 +413,7 @@ batchlog_take(struct batchlog_replayer *replayer, const struct type *type,
 {
 	struct executor *executor = replayer->executor;
 	int64_t timeout_ms = atomic_load(&executor->node->timeouts_ms[NODE_TIMEOUT_WRITE]), made_ms;
-	struct type_iterator iterator;
-	struct slice blob;
+	struct batchlog_kept *kept;
 	struct uuid id;
 
 	if (cells[0].size != sizeof(id.bytes) || cells[2].size != 4 || slice_is_null(cells[1]) ||
@@ -374,12 +424,12 @@ batchlog_take(struct batchlog_replayer *replayer, const struct type *type,
 	/* Its coordinator may still be at it. */
 	if (now_ms - made_ms < 2 * timeout_ms)
 		return 0;
-	replayer->ids[replayer->count++] = id;
+	kept = &replayer->batches[replayer->count++];
+	kept->id = id;
+	atomic_init(&kept->outcome.has_failed, false);
 	if (batchlog_is_expired(type, schema, cells, now_ms - made_ms))
 		return 0;
-	type_iterator_init(&iterator, type, cells[1]);
-	while (type_iterator_next(&iterator, &blob, NULL))
-		batchlog_replay_add(&replayer->replay, blob, made_ms);
+	batchlog_take_mutations(replayer, kept, type, cells[1], made_ms);
 	return cells[1].size;
 }
 
@@ -390,39 +440,57 @@ batchlog_budget(const struct executor *executor)
 	struct topology_holder *holder = executor->node->cluster->topology;
 	const struct topology *topology = topology_acquire(holder);
 	uint32_t members = topology_member_count(topology);
-	uint64_t rate = (uint64_t)executor->config->batchlog_replay_throttle;
+	uint64_t rate = (uint64_t)atomic_load_explicit(
+	    &executor->node->batchlog_throttle, memory_order_relaxed);
 
 	topology_release(holder, topology);
 	if (rate == 0)
 		return UINT64_MAX;
-	return rate / (members == 0 ? 1 : members) * (BATCHLOG_PERIOD_MS / 1000);
+	rate /= members == 0 ? 1 : members;
+	return (rate == 0 ? 1 : rate) * (BATCHLOG_PERIOD_MS / 1000);
 }
 
+/* A page; `after` is then where the next begins, or INT64_MIN at the end. */
 static int
 batchlog_replay_some(struct batchlog_replayer *replayer, struct error *err)
 {
 	struct executor *executor = replayer->executor;
-	struct slice cells[INTERNAL_COLUMNS_MAX];
+	struct slice cells[INTERNAL_COLUMNS_MAX], after;
 	int64_t now_ms = env_wall_us(executor->env) / 1000;
-	uint64_t budget = batchlog_budget(executor), sent = 0;
 	const struct type *type;
 	struct internal_rows rows;
 	struct schema *schema;
 	struct arena arena;
+	uint8_t token[8];
+	uint32_t seen = 0;
 	int rc = 0;
 
+	store_u64(token, (uint64_t)replayer->after);
+	after = slice_of(token, sizeof(token));
+	replayer->after = INT64_MIN;
 	arena_init(&arena, 1024);
 	type = type_list(&arena, type_native(TYPE_BLOB), false);
 	if (type == NULL)
 		rc = error_set(err, ERROR_NO_MEMORY, "no memory for the batchlog");
 	if (rc == 0)
 		rc = internal_select(executor,
-		    "SELECT id, mutations, version FROM system.batches LIMIT 512", NULL, 0, &rows,
-		    err);
+		    "SELECT id, mutations, version, token(id) FROM system.batches WHERE token(id) "
+		    "> ? "
+		    "LIMIT 512",
+		    &after, 1, &rows, err);
 	if (rc == 0) {
+		int64_t last = INT64_MIN;
+
 		schema = schema_holder_get(&executor->schema);
-		while (sent < budget && internal_rows_next(&rows, cells))
-			sent += batchlog_take(replayer, type, schema, cells, now_ms);
+		while (replayer->budget > 0 && internal_rows_next(&rows, cells)) {
+			uint64_t sent = batchlog_take(replayer, type, schema, cells, now_ms);
+
+			replayer->budget -= sent < replayer->budget ? sent : replayer->budget;
+			last = (int64_t)load_u64(cells[3].data);
+			seen++;
+		}
+		if (seen == BATCHLOG_PAGE || replayer->budget == 0)
+			replayer->after = last;
 		schema_unref(schema);
 		internal_rows_fini(&rows);
 	}
@@ -438,7 +506,6 @@ batchlog_run_replay(void *argument)
 	struct error err;
 
 	replayer->count = 0;
-	replayer->ids = xcalloc(BATCHLOG_PAGE, sizeof(*replayer->ids));
 	replayer->replay.on_done = batchlog_replay_is_done;
 	batchlog_replay_begin(
 	    &replayer->replay, executor->coordinator, executor->node->cluster->hints);
@@ -450,13 +517,16 @@ batchlog_run_replay(void *argument)
 static bool
 batchlog_begin_replay(struct batchlog_replayer *replayer)
 {
-	struct stage *stage = replayer->executor->node->stages[NODE_STAGE_MISC];
+	struct stage *stage = replayer->executor->node->stages[NODE_STAGE_BATCHLOG];
 
 	if (atomic_exchange(&replayer->is_busy, true))
 		return false;
+	replayer->budget = batchlog_budget(replayer->executor);
+	replayer->written = 0;
+	replayer->batches = xcalloc(BATCHLOG_PAGE, sizeof(*replayer->batches));
 	if (stage_submit_work(stage, batchlog_run_replay, replayer))
 		return true;
-	atomic_store(&replayer->is_busy, false);
+	batchlog_replay_end_period(replayer);
 	return false;
 }
 
@@ -485,6 +555,7 @@ batchlog_start(struct executor *executor, struct batchlog_replayer **out, struct
 		return -1;
 	replayer = xzalloc(sizeof(*replayer));
 	replayer->executor = executor;
+	replayer->after = INT64_MIN;
 	replayer->timer.fire = batchlog_fire;
 	cluster_timer_start(executor->node->cluster->env, &replayer->timer,
 	    (uint64_t)executor->config->cassandra__ring_delay_ms * BATCHLOG_NS_PER_MS);
@@ -504,12 +575,12 @@ batchlog_free(struct batchlog_replayer *replayer)
 {
 	if (replayer == NULL)
 		return;
-	free(replayer->ids);
+	free(replayer->batches);
 	free(replayer);
 }
 
-int
-batchlog_replay_now(struct batchlog_replayer *replayer, struct error *err)
+static int
+batchlog_replay_once(struct batchlog_replayer *replayer, struct error *err)
 {
 	while (!batchlog_begin_replay(replayer)) {
 		if (atomic_load(&replayer->is_stopped))
@@ -518,5 +589,16 @@ batchlog_replay_now(struct batchlog_replayer *replayer, struct error *err)
 	}
 	while (atomic_load(&replayer->is_busy) && !atomic_load(&replayer->is_stopped))
 		usleep(BATCHLOG_POLL_US);
+	return 0;
+}
+
+/* A period's share each time, until the end is reached. */
+int
+batchlog_replay_now(struct batchlog_replayer *replayer, struct error *err)
+{
+	do {
+		if (batchlog_replay_once(replayer, err) != 0)
+			return -1;
+	} while (atomic_load(&replayer->after) != INT64_MIN && !atomic_load(&replayer->is_stopped));
 	return 0;
 }

@@ -59,6 +59,7 @@ static const struct {
     [NODE_STAGE_MIGRATION] = {"MigrationStage", NODE_SIZE_ONE, 0},
     [NODE_STAGE_MISC] = {"MiscStage", NODE_SIZE_ONE, 0},
     [NODE_STAGE_TRACING] = {"TracingStage", NODE_SIZE_ONE, NODE_TRACING_QUEUE_MAX},
+    [NODE_STAGE_BATCHLOG] = {"BatchlogTasks", NODE_SIZE_ONE, 0},
     [NODE_STAGE_INTERNAL_RESPONSE] = {"InternalResponseStage", NODE_SIZE_CORES, 0},
     [NODE_STAGE_IMMEDIATE] = {"ImmediateStage", NODE_SIZE_ONE, 0},
     [NODE_STAGE_PAXOS_REPAIR] = {"PaxosRepairStage", NODE_SIZE_CORES, 0},
@@ -144,6 +145,7 @@ node_init(struct node *node, const struct config *config, struct env *env)
 		    *(const int64_t *)((const char *)config + node_timeouts[i].offset));
 	atomic_init(&node->mode, NODE_STARTING);
 	atomic_init(&node->trace_probability, 0.0);
+	atomic_init(&node->batchlog_throttle, config->batchlog_replay_throttle);
 	atomic_init(&node->is_rate_limited, config->native_transport_rate_limiting_enabled);
 	atomic_init(
 	    &node->requests_per_second_max, config->native_transport_max_requests_per_second);

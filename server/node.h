@@ -49,6 +49,7 @@ enum node_stage {
 	NODE_STAGE_MIGRATION,
 	NODE_STAGE_MISC,
 	NODE_STAGE_TRACING,
+	NODE_STAGE_BATCHLOG,
 	NODE_STAGE_INTERNAL_RESPONSE,
 	NODE_STAGE_IMMEDIATE,
 	NODE_STAGE_PAXOS_REPAIR,
@@ -109,6 +110,7 @@ struct node {
 	_Atomic int mode; /* enum node_mode */
 	_Atomic int64_t timeouts_ms[NODE_TIMEOUT_COUNT];
 	_Atomic double trace_probability;
+	_Atomic int64_t batchlog_throttle; /* batchlog_replay_throttle, bytes a second; 0: none */
 	_Atomic bool is_rate_limited;
 	_Atomic int64_t requests_per_second_max;
 

@@ -19,9 +19,8 @@ static const char *const nodetool_absent[] = {"abortbootstrap", "checktokenmetad
     "invalidatejmxpermissionscache", "invalidatenetworkpermissionscache",
     "invalidatepermissionscache", "invalidaterolescache", "rangekeysample", "rebuild_index",
     "recompress_sstables", "reloadlocalschema", "reloadtriggers", "relocatesstables",
-    "resetfullquerylog", "resetlocalschema", "setauthcacheconfig", "setbatchlogreplaythrottle",
-    "setcolumnindexsize", "setconcurrentviewbuilders", "setdefaultrf", "setsnapshotthrottle",
-    "viewbuildstatus", NULL};
+    "resetfullquerylog", "resetlocalschema", "setauthcacheconfig", "setcolumnindexsize",
+    "setconcurrentviewbuilders", "setdefaultrf", "setsnapshotthrottle", "viewbuildstatus", NULL};
 
 static const char nodetool_globals[] =
     "[(-h <host> | --host <host>)] [(-p <port> | --port <port>)]\n"

@@ -117,6 +117,21 @@ hints_truncate(struct nodetool *tool)
 	return 0;
 }
 
+static int
+hints_batchlog_throttle(struct nodetool *tool)
+{
+	printf("Batchlog replay throttle: %" PRId64 " KB/s\n",
+	    nodetool_int(nodetool_get(tool, "hints"), "batchlog_throttle_kib"));
+	return 0;
+}
+
+static int
+hints_set_batchlog_throttle(struct nodetool *tool)
+{
+	(void)nodetool_post(tool, "batchlogthrottle?kib=%u", tool->words[0]);
+	return 0;
+}
+
 const struct nodetool_command nodetool_hints_commands[] = {
     {"disablehandoff", "Keep no hints for nodes that are down", "", 0, 0, NULL, hints_switch, NULL},
     {"disablehintsfordc", "Keep no hints for the nodes of a data center", "<datacenter>", 1, 1,
@@ -124,6 +139,8 @@ const struct nodetool_command nodetool_hints_commands[] = {
     {"enablehandoff", "Keep hints for nodes that are down", "", 0, 0, NULL, hints_switch, NULL},
     {"enablehintsfordc", "Keep hints for the nodes of a data center again", "<datacenter>", 1, 1,
 	NULL, hints_switch_datacenter, NULL},
+    {"getbatchlogreplaythrottle", "Limit of the batchlog's replay, for the whole ring", "", 0, 0,
+	NULL, hints_batchlog_throttle, NULL},
     {"getmaxhintwindow", "How long hints are kept for a node that is down", "", 0, 0, NULL,
 	hints_window, NULL},
     {"listpendinghints", "Hints that this node has for others", "", 0, 0, NULL, hints_list, NULL},
@@ -131,6 +148,9 @@ const struct nodetool_command nodetool_hints_commands[] = {
     {"replaybatchlog", "Write what the batchlog has again, and wait", "", 0, 0, NULL, NULL,
 	"replaybatchlog"},
     {"resumehandoff", "Deliver hints again", "", 0, 0, NULL, hints_switch_delivery, NULL},
+    {"setbatchlogreplaythrottle",
+	"Limit of the batchlog's replay, KiB/s for the whole ring; 0: none",
+	"<value_in_kb_per_sec>", 1, 1, NULL, hints_set_batchlog_throttle, NULL},
     {"sethintedhandoffthrottlekb", "Limit of hints that are delivered, KiB/s; 0: none",
 	"<value_in_kb_per_sec>", 1, 1, NULL, hints_set_throttle, NULL},
     {"setmaxhintwindow", "How long hints are kept for a node that is down, ms", "<value_in_ms>", 1,

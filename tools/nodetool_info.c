@@ -132,14 +132,6 @@ info_column_index_size(struct nodetool *tool)
 }
 
 static int
-info_batchlog_throttle(struct nodetool *tool)
-{
-	printf("Batchlog replay throttle: %s KB/s\n",
-	    info_setting(tool, "batchlog_replay_throttle_in_kb"));
-	return 0;
-}
-
-static int
 info_snapshot_throttle(struct nodetool *tool)
 {
 	const char *throttle = info_setting(tool, "snapshot_links_per_second");
@@ -183,8 +175,6 @@ static const struct nodetool_option info_tokens_options[] = {
     {"-T", "--tokens", NULL, "Show all tokens"}, {NULL, NULL, NULL, NULL}};
 const struct nodetool_command nodetool_info_commands[] = {
     {"gcstats", "Garbage collection: there is none", "", 0, 0, NULL, info_gcstats, NULL},
-    {"getbatchlogreplaythrottle", "Limit of the batchlog's replay", "", 0, 0, NULL,
-	info_batchlog_throttle, NULL},
     {"getcolumnindexsize", "Granularity of the index inside a partition", "", 0, 0, NULL,
 	info_column_index_size, NULL},
     {"getconcurrentviewbuilders", "How many view builders may run", "", 0, 0, NULL,

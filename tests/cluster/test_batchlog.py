@@ -94,3 +94,14 @@ def test_a_batch_of_a_ring_leaves_nothing_behind(ring):
     ring[1].start()
     ring[2].start()
     ring[0].wait_sees(UN=ring.nodes)
+
+
+def test_the_throttle_of_replay(ring):
+    assert ring[0].nodetool("getbatchlogreplaythrottle") == "Batchlog replay throttle: 1024 KB/s\n"
+    ring[0].nodetool("setbatchlogreplaythrottle", 17)
+    assert ring[0].nodetool("getbatchlogreplaythrottle") == "Batchlog replay throttle: 17 KB/s\n"
+    assert ring[1].nodetool("getbatchlogreplaythrottle") == "Batchlog replay throttle: 1024 KB/s\n"
+    ring[0].nodetool("setbatchlogreplaythrottle", "much", status=1)
+    ring[0].nodetool("setbatchlogreplaythrottle", 1024)
+    ring[0].nodetool("replaybatchlog")
+    assert "BatchlogTasks" in ring[0].nodetool("tpstats")

@@ -148,6 +148,7 @@ struct replayed {
 	struct batchlog_replay replay; /* first */
 	unsigned done;
 	bool has_failed;
+	int32_t damaged; /* batch that has a mutation that cannot be read; -1: none */
 };
 
 static void
@@ -161,21 +162,30 @@ replayed_done(struct batchlog_replay *replay, const struct error *err)
 
 enum { REPLAYED = 30 };
 
+static struct batchlog_outcome outcomes[REPLAYED];
+
 static void
 replay(struct replayed *replayed, uint32_t node)
 {
-	memset(replayed, 0, sizeof(*replayed));
 	replayed->replay.on_done = replayed_done;
 	batchlog_replay_begin(
 	    &replayed->replay, ring_coordinator(ring, node), ring_hints(ring, node));
 	for (int32_t key = 0; key < REPLAYED; key++) {
 		struct ring_row row = {key, 0, 7};
 		struct buffer mutation;
+		struct error err;
 
 		buffer_init(&mutation);
 		ring_encode(ring, node, row, 1, &mutation);
-		batchlog_replay_add(&replayed->replay, buffer_slice(&mutation),
-		    env_wall_us(world_node(world, node)->env) / 1000);
+		atomic_init(&outcomes[key].has_failed, false);
+		ck_assert_int_eq(
+		    batchlog_replay_add(&replayed->replay, &outcomes[key], buffer_slice(&mutation),
+			env_wall_us(world_node(world, node)->env) / 1000, &err),
+		    0);
+		if (key == replayed->damaged)
+			ck_assert_int_eq(batchlog_replay_add(&replayed->replay, &outcomes[key],
+					     slice_of(mutation.data, mutation.size / 2), 0, &err),
+			    -1);
 		buffer_fini(&mutation);
 	}
 	batchlog_replay_end(&replayed->replay);
@@ -197,7 +207,7 @@ check_all(void)
 
 START_TEST(test_replay_reaches_all_replicas)
 {
-	struct replayed replayed;
+	struct replayed replayed = {.damaged = -1};
 
 	begin(4);
 	replay(&replayed, 1);
@@ -207,9 +217,23 @@ START_TEST(test_replay_reaches_all_replicas)
 }
 END_TEST
 
+START_TEST(test_what_cannot_be_read_is_in_nobodys_way)
+{
+	struct replayed replayed = {.damaged = 11};
+
+	begin(4);
+	replay(&replayed, 1);
+	ck_assert(!replayed.has_failed);
+	check_all();
+	for (int32_t key = 0; key < REPLAYED; key++)
+		ck_assert_int_eq(atomic_load(&outcomes[key].has_failed), key == 11);
+	ring_free(ring);
+}
+END_TEST
+
 START_TEST(test_what_replay_cannot_deliver_is_hints_on_the_disk)
 {
-	struct replayed replayed;
+	struct replayed replayed = {.damaged = -1};
 
 	begin(4);
 	ring_set_alive(ring, 2, false); /* known to be dead */
@@ -229,7 +253,7 @@ END_TEST
 
 START_TEST(test_without_a_disk_for_hints_the_batch_stays)
 {
-	struct replayed replayed;
+	struct replayed replayed = {.damaged = -1};
 
 	begin(4);
 	ring_set_alive(ring, 2, false);
@@ -254,6 +278,7 @@ main(void)
 	tcase_add_test(tcase, test_a_keeper_that_cannot_is_a_failure);
 	tcase_add_test(tcase, test_with_nobody_alive_only_any_keeps_it_here);
 	tcase_add_test(tcase, test_replay_reaches_all_replicas);
+	tcase_add_test(tcase, test_what_cannot_be_read_is_in_nobodys_way);
 	tcase_add_test(tcase, test_what_replay_cannot_deliver_is_hints_on_the_disk);
 	tcase_add_test(tcase, test_without_a_disk_for_hints_the_batch_stays);
 	suite_add_tcase(suite, tcase);
