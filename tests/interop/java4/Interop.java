@@ -329,7 +329,7 @@ public class Interop {
 		          ConsistencyLevel.LOCAL_SERIAL)).wasApplied(), "right");
 		BatchStatement batch = BatchStatement.newInstance(BatchType.LOGGED,
 		    SimpleStatement.newInstance("UPDATE kv SET v = 3 WHERE k = 'lwt' IF v = 2"),
-		    SimpleStatement.newInstance("UPDATE kv SET v = 3 WHERE k = 'lwt' IF EXISTS"));
+		    SimpleStatement.newInstance("DELETE v FROM kv WHERE k = 'lwt' IF v IN (1, 2)"));
 		holds(session.execute(batch).wasApplied(), "batch");
 		holds(!session.execute(batch).wasApplied(), "batch again");
 	}
