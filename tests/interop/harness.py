@@ -16,7 +16,8 @@ TOOLS = os.path.join(ROOT, "build", "interop")
 WORK = os.path.join(BUILD, "interop-run")
 ADDRESS = os.environ.get("INTEROP_ADDRESS", "127.0.0.17")
 PORT = int(os.environ.get("INTEROP_PORT", "9300"))
-PATIENCE = 60
+# How long something may take that has to happen: machines may be slow and busy.
+PATIENCE = int(os.environ.get("PATIENCE", "180"))
 
 
 class LeftOut(Exception):
@@ -147,7 +148,7 @@ def converse(checks, prefix, command, server, timeout=900, cwd=None, environment
 
     It gets HOST and PORT in its environment and a line `done` on its standard input for each
     request. Without a single PASS or FAIL, or with a status that is not 0, it has failed."""
-    environment = dict(os.environ, HOST=ADDRESS, PORT=str(PORT), **(environment or {}))
+    environment = {**os.environ, "HOST": ADDRESS, "PORT": str(PORT), **(environment or {})}
     before = checks.passed + checks.failed
     log_path = os.path.join(WORK, prefix.replace(" ", "-") + ".err")
     with open(log_path, "wb") as log:

@@ -7,10 +7,7 @@ import ipaddress
 import logging
 import math
 import os
-import sys
 import threading
-import time
-import traceback
 import uuid
 
 from cassandra import (AlreadyExists, ConsistencyLevel, InvalidRequest, ProtocolVersion,
@@ -23,43 +20,11 @@ from cassandra.query import (BatchStatement, BatchType, BoundStatement, SimpleSt
                              named_tuple_factory)
 from cassandra.util import Date, Duration, Time
 
+from python_checks import ask, check, equal, raises, say, until
+
 logging.disable(logging.CRITICAL)
 HOST, PORT = os.environ["HOST"], int(os.environ["PORT"])
 REPLICATION = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
-
-
-def say(line):
-    sys.stdout.write(line.replace("\n", " ") + "\n")
-    sys.stdout.flush()
-
-
-def ask(what):
-    say("ask: " + what)
-    answer = sys.stdin.readline().strip()
-    assert answer == "done", answer
-
-
-def check(name, function, *arguments):
-    try:
-        function(*arguments)
-    except Exception as error:  # pylint: disable=broad-except
-        line = [at.lineno for at in traceback.extract_tb(error.__traceback__)
-                if at.filename == __file__][-1]
-        say(f"FAIL {name}: {type(error).__name__}: {error} (line {line})")
-    else:
-        say(f"PASS {name}")
-
-
-def equal(left, right):
-    assert left == right, f"{left!r} is not {right!r}"
-
-
-def raises(kind, function, *arguments):
-    try:
-        function(*arguments)
-    except kind as error:
-        return error
-    raise AssertionError(f"no {kind.__name__}")
 
 
 def connect(version=5, compression=False, keyspace=None, **options):
@@ -421,13 +386,6 @@ def unavailable(session):
     session.execute(SimpleStatement("INSERT INTO three.t (k) VALUES (1)",
                                     consistency_level=ConsistencyLevel.ONE))
     session.execute("DROP KEYSPACE three")
-
-
-def until(condition, what):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, f"{what} did not happen"
-        time.sleep(0.05)
 
 
 def works(session):
