@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "cluster/range_streamer.h"
+#include "server/batchlog.h"
 #include "server/cluster_internal.h"
 #include "server/node.h"
 #include "server/operations.h"
@@ -109,6 +110,17 @@ cluster_movement_end(struct cluster_movement *movement)
 		free(movement);
 }
 
+/* Batches that others gave us to keep: what cannot be written becomes hints, which go next. */
+static void
+cluster_replay_batches(struct cluster *cluster)
+{
+	struct error err;
+
+	if (cluster->node->batchlog != NULL &&
+	    batchlog_replay_now(cluster->node->batchlog, &err) != 0)
+		log_warn("batches of the batchlog go with this node: %s", err.text);
+}
+
 /* What others missed is not to be lost with us; but that alone keeps nobody in the ring. */
 static void
 cluster_movement_hinted(struct service_wait *wait, const struct error *err)
@@ -135,6 +147,8 @@ cluster_movement_done(struct stream_wait *wait, const struct error *err)
 		log_warn("notes of ranges that were moved remain: %s", failed.text);
 	if (err == NULL && movement->wanted.operation == STREAM_UNBOOTSTRAP &&
 	    movement->cluster->node->config->transfer_hints_on_decommission) {
+		/* This waits for others' answers, once in the node's life, on one of the stage's threads. */
+		cluster_replay_batches(movement->cluster);
 		movement->hints.on_done = cluster_movement_hinted;
 		cluster_transfer_hints(movement->cluster, &movement->hints);
 		return;

@@ -128,3 +128,31 @@ def metric(node, name):
             if line.startswith(name + " "):
                 return float(line.split()[1])
     return None
+
+
+@pytest.mark.long
+def test_a_node_that_leaves_hands_on_what_it_keeps(new_ring):
+    ring = new_ring(4, cassandra__ring_delay_ms=1000).start().wait_up()
+    keeper, victim = ring[3], ring[2]
+    session = ring.connect(only=[keeper])
+    session.execute("CREATE KEYSPACE hinted WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}")
+    session.execute("CREATE TABLE hinted.t (pk int PRIMARY KEY, v int) WITH read_repair = 'NONE'")
+    write(session, 0, CL.ALL)
+    for node in ring.nodes:
+        node.nodetool("pausehandoff")
+    victim.kill()
+    keeper.wait_sees(UN=ring.nodes[:2] + [keeper], DN=[victim])
+    write(session, 1)
+    wait_until(lambda: hint_files(keeper), "a file of hints")
+    victim.start()
+    ring.wait_up()
+    keeper.nodetool("decommission")
+    session.cluster.shutdown()
+    keeper.stop()
+    assert not hint_files(keeper)
+    ring.nodes.pop()
+    for node in ring.nodes:
+        node.wait_sees(UN=ring.nodes)
+        node.nodetool("resumehandoff")
+    wait_until(lambda: not any(hint_files(node) or pending(node) for node in ring.nodes), "delivery")
+    assert own_rows(ring, victim) == {key: 1 for key in range(KEYS)}
