@@ -65,6 +65,7 @@ envelope_decoder_init(struct envelope_decoder *decoder, bool is_client, uint32_t
 	*decoder = (struct envelope_decoder){
 	    .frame_size_max = frame_size_max != 0 ? frame_size_max : ENVELOPE_FRAME_MAX_DEFAULT,
 	    .version_max = PROTOCOL_VERSION_BETA,
+	    .version_min = PROTOCOL_VERSION_MIN,
 	    .is_client = is_client,
 	};
 }
@@ -133,9 +134,12 @@ envelope_check_version(
 	uint8_t version = header->version;
 
 	if (version >= PROTOCOL_VERSION_MIN && version <= PROTOCOL_VERSION_MAX &&
-	    version <= decoder->version_max)
+	    version <= decoder->version_max && version >= decoder->version_min)
 		return 0;
 	header->stream = 0;
+	if (version >= PROTOCOL_VERSION_MIN && version < decoder->version_min)
+		return error_set(error, ERROR_PROTOCOL, "Rejecting Protocol Version %u < %u.",
+		    version, decoder->version_min);
 	if (version == PROTOCOL_VERSION_BETA && decoder->version_max >= PROTOCOL_VERSION_BETA)
 		return error_set(error, ERROR_PROTOCOL,
 		    "Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset");

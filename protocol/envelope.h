@@ -84,6 +84,7 @@ enum envelope_result {
 struct envelope_decoder {
 	uint32_t frame_size_max; /* header and body; longer ones are read away and refused */
 	uint8_t version_max; /* native_transport_max_... of the operator; usually VERSION_MAX */
+	uint8_t version_min; /* below: refused; usually VERSION_MIN */
 	bool is_client; /* expects responses, not requests */
 
 	uint64_t skip_left; /* bytes of a refused envelope that are still to come */

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "server/admin_internal.h"
+#include "server/cluster.h"
 #include "server/node.h"
 #include "server/operations.h"
 #include "storage/store.h"
@@ -19,6 +20,8 @@ struct admin_compact {
 	char **files; /* compact --user-defined */
 	uint32_t file_count;
 	json_t *list; /* verify: borrowed of the answer */
+	uint32_t jobs;
+	enum store_upgrade upgrade;
 };
 
 typedef int (*admin_compact_fn)(
@@ -164,25 +167,53 @@ admin_post_compact(struct admin_call *call, struct error *err)
 
 /* ---- the others ------------------------------------------------------------------------------------- */
 
+int
+admin_jobs(const struct admin_call *call, uint32_t *out, struct error *err)
+{
+	int64_t jobs = 2;
+
+	if (admin_argument(call, "jobs") != NULL &&
+	    admin_need_number(call, "jobs", 0, INT32_MAX, &jobs, err) != 0)
+		return -1;
+	*out = (uint32_t)jobs;
+	return 0;
+}
+
 static int
 admin_upgrade(struct admin_compact *compact, struct table_store *table, struct error *err)
 {
 	uint32_t rewritten = 0;
-	int rc = store_upgrade(compact->call->node->store, table,
-	    admin_is_true(compact->call, "all"), &rewritten, err);
+	int rc = store_upgrade(
+	    compact->call->node->store, table, compact->upgrade, compact->jobs, &rewritten, err);
 
 	compact->done += rewritten;
+	return rc;
+}
+
+static int
+admin_rewrite(struct admin_call *call, enum store_upgrade which, struct error *err)
+{
+	struct admin_compact compact = {.call = call, .upgrade = which};
+	int rc;
+
+	if (admin_jobs(call, &compact.jobs, err) != 0)
+		return -1;
+	rc = admin_compact_tables(&compact, admin_upgrade, err);
+	json_object_set_new(call->answer, "rewritten", json_integer((json_int_t)compact.done));
 	return rc;
 }
 
 int
 admin_post_upgrade(struct admin_call *call, struct error *err)
 {
-	struct admin_compact compact = {.call = call};
-	int rc = admin_compact_tables(&compact, admin_upgrade, err);
+	return admin_rewrite(
+	    call, admin_is_true(call, "all") ? STORE_UPGRADE_ALL : STORE_UPGRADE_OLD, err);
+}
 
-	json_object_set_new(call->answer, "rewritten", json_integer((json_int_t)compact.done));
-	return rc;
+int
+admin_post_recompress(struct admin_call *call, struct error *err)
+{
+	return admin_rewrite(call, STORE_UPGRADE_RECOMPRESS, err);
 }
 
 static int
@@ -191,7 +222,8 @@ admin_scrub(struct admin_compact *compact, struct table_store *table, struct err
 	const struct admin_call *call = compact->call;
 	const struct store_scrub_options options = {.skips_corrupted = admin_is_true(call, "skip"),
 	    .no_validation = admin_is_true(call, "novalidate"),
-	    .no_snapshot = admin_is_true(call, "nosnapshot")};
+	    .no_snapshot = admin_is_true(call, "nosnapshot"),
+	    .jobs = compact->jobs};
 	uint64_t good = 0, bad = 0;
 	json_t *json;
 
@@ -212,14 +244,16 @@ admin_post_scrub(struct admin_call *call, struct error *err)
 	struct admin_compact compact = {.call = call, .list = json_array()};
 
 	json_object_set_new(call->answer, "scrubbed", compact.list);
+	if (admin_jobs(call, &compact.jobs, err) != 0)
+		return -1;
 	return admin_compact_tables(&compact, admin_scrub, err);
 }
 
 static int
 admin_collect_garbage(struct admin_compact *compact, struct table_store *table, struct error *err)
 {
-	return store_collect_garbage(
-	    compact->call->node->store, table, admin_is_true(compact->call, "cells"), err);
+	return store_collect_garbage(compact->call->node->store, table,
+	    admin_is_true(compact->call, "cells"), compact->jobs, err);
 }
 
 int
@@ -227,6 +261,8 @@ admin_post_garbage_collect(struct admin_call *call, struct error *err)
 {
 	struct admin_compact compact = {.call = call};
 
+	if (admin_jobs(call, &compact.jobs, err) != 0)
+		return -1;
 	return admin_compact_tables(&compact, admin_collect_garbage, err);
 }
 
@@ -244,8 +280,21 @@ admin_verified(void *argument, const char *path, const struct error *err)
 static int
 admin_verify(struct admin_compact *compact, struct table_store *table, struct error *err)
 {
-	return store_verify(compact->call->node->store, table,
-	    admin_is_true(compact->call, "extended"), admin_verified, compact->list, err);
+	const struct admin_call *call = compact->call;
+	struct store_verify_options options = {.is_extended = admin_is_true(call, "extended"),
+	    .is_quick = admin_is_true(call, "quick"),
+	    .marks_unrepaired = admin_is_true(call, "unrepaired"),
+	    .tells_failures = admin_is_true(call, "failures")};
+	struct stream_range *owned = NULL;
+	int rc;
+
+	if (admin_is_true(call, "tokens"))
+		owned = cluster_owned_ranges(
+		    call->node->cluster, table_store_keyspace(table), &options.owned_count);
+	options.owned = owned;
+	rc = store_verify(call->node->store, table, &options, admin_verified, compact->list, err);
+	free(owned);
+	return rc;
 }
 
 int

@@ -51,6 +51,8 @@ struct table_metadata;
 int admin_partition_key(const struct table_metadata *table, const char *text, struct arena *arena,
     struct slice *out, struct error *err);
 
+/* jobs=: SSTables at once, 2 unless it is given; 0: as many as there are threads for. */
+int admin_jobs(const struct admin_call *call, uint32_t *out, struct error *err);
 int admin_need_switch(const struct admin_call *call, bool *out, struct error *err); /* enabled= */
 
 int admin_get_info(struct admin_call *call, struct error *err);
@@ -100,11 +102,18 @@ int admin_post_repair(struct admin_call *call, struct error *err);
 int admin_post_terminate_repairs(struct admin_call *call, struct error *err);
 
 /* SSTables read and written anew (admin_compact.c). */
+int admin_post_recompress(struct admin_call *call, struct error *err);
 int admin_post_compact(struct admin_call *call, struct error *err);
 int admin_post_garbage_collect(struct admin_call *call, struct error *err);
 int admin_post_scrub(struct admin_call *call, struct error *err);
 int admin_post_upgrade(struct admin_call *call, struct error *err);
 int admin_post_verify(struct admin_call *call, struct error *err);
+
+/* Settings, lookups, import (admin_settings.c). */
+int admin_get_key_samples(struct admin_call *call, struct error *err);
+int admin_get_limits(struct admin_call *call, struct error *err);
+int admin_post_import(struct admin_call *call, struct error *err);
+int admin_post_limit(struct admin_call *call, struct error *err);
 
 /* toppartitions. */
 int admin_post_sample(struct admin_call *call, struct error *err);

@@ -490,9 +490,32 @@ admin_partition_key(const struct table_metadata *table, const char *text, struct
 }
 
 static void
-admin_add_path(void *argument, const char *path)
+admin_add_path(void *argument, const char *path, int32_t level)
 {
-	json_array_append_new(argument, json_string(path));
+	json_array_append_new(argument, json_pack("{s:s,s:i}", "path", path, "level", level));
+}
+
+/* key=, as text of its type, or (hex=true) as the bytes that the files have. */
+static int
+admin_key(const struct admin_call *call, const struct table_metadata *table, const char *text,
+    struct arena *arena, struct slice *out, struct error *err)
+{
+	const char *is_hex = admin_argument(call, "hex");
+	size_t size = strlen(text) / 2;
+	uint8_t *bytes;
+
+	if (is_hex == NULL || strcmp(is_hex, "true") != 0)
+		return admin_partition_key(table, text, arena, out, err);
+	bytes = arena_alloc(arena, size + 1);
+	for (size_t i = 0; i < size && bytes != NULL; i++) {
+		if (sscanf(text + 2 * i, "%2hhx", &bytes[i]) != 1)
+			size = 0;
+	}
+	if (bytes == NULL || size == 0 || strspn(text, "0123456789abcdefABCDEF") != 2 * size ||
+	    text[2 * size] != '\0')
+		return error_set(err, ERROR_INVALID, "'%s' is no key in hex", text);
+	*out = slice_of(bytes, size);
+	return 0;
 }
 
 static int
@@ -515,7 +538,7 @@ admin_get_key(struct admin_call *call, struct error *err)
 	table = schema_table(schema, slice_of_string(keyspace), slice_of_string(name));
 	if (table == NULL) {
 		error_set(err, ERROR_INVALID, "Unknown keyspace/table %s.%s", keyspace, name);
-	} else if (admin_partition_key(table, text, &arena, &key, err) == 0) {
+	} else if (admin_key(call, table, text, &arena, &key, err) == 0) {
 		struct table_store *handle = store_table(call->node->store, table);
 
 		admin_set(call->answer, "token", json_integer(murmur3_token(key)));
@@ -721,6 +744,8 @@ const struct admin_route admin_reads[] = {
     {"repairsessions", false, admin_get_repair_sessions},
     {"ring", false, admin_get_ring},
     {"seeds", false, admin_get_seeds},
+    {"keysamples", false, admin_get_key_samples},
+    {"limits", false, admin_get_limits},
     {"settings", false, admin_get_settings},
     {"snapshots", false, admin_get_snapshots},
     {"stages", false, admin_get_stages},

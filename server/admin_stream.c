@@ -195,13 +195,14 @@ int
 admin_post_cleanup(struct admin_call *call, struct error *err)
 {
 	struct table_store **tables;
-	uint32_t count;
+	uint32_t count, jobs;
 	int rc = 0;
 
-	if (admin_check_running(call, err) != 0 || admin_tables(call, &tables, &count, err) != 0)
+	if (admin_check_running(call, err) != 0 || admin_jobs(call, &jobs, err) != 0 ||
+	    admin_tables(call, &tables, &count, err) != 0)
 		return -1;
 	for (uint32_t i = 0; i < count && rc == 0; i++)
-		rc = cluster_cleanup(call->node->cluster, tables[i], err);
+		rc = cluster_cleanup(call->node->cluster, tables[i], jobs, err);
 	free(tables);
 	return rc;
 }

@@ -94,8 +94,13 @@ int cluster_resume_bootstrap(struct cluster *cluster, bool is_forced, struct err
 int cluster_rebuild(struct cluster *cluster, const char *datacenter, const char *keyspace,
     const char *tokens, const char *sources, struct error *err);
 struct table_store;
-/* Delete what other nodes own now. */
-int cluster_cleanup(struct cluster *cluster, struct table_store *table, struct error *err);
+/* Delete what other nodes own now, `jobs` SSTables of the table at once (0: as many as there are threads for). */
+int cluster_cleanup(
+    struct cluster *cluster, struct table_store *table, uint32_t jobs, struct error *err);
+/* The ranges that this node has of a keyspace, normalized; free(). NULL: of a local keyspace, everything. */
+struct stream_range;
+struct stream_range *
+cluster_owned_ranges(struct cluster *cluster, const char *keyspace, uint32_t *count);
 /* Read the seeds from the configuration file again. */
 int cluster_reload_seeds(struct cluster *cluster, struct error *err);
 

@@ -356,12 +356,47 @@ cluster_has_pending(const struct topology *topology, const struct replication *r
 	return count > 0;
 }
 
+static struct stream_range *
+cluster_ranges_of(
+    const struct topology *topology, const struct replication *replication, uint32_t *count)
+{
+	struct stream_range *ranges;
+	struct ring_range *owned;
+
+	*count = replication_ranges_of(replication, topology_local_peer(topology), &owned);
+	ranges = xcalloc((size_t)*count + 1, sizeof(*ranges));
+	for (uint32_t i = 0; i < *count; i++)
+		ranges[i] = (struct stream_range){owned[i].left, owned[i].right};
+	free(owned);
+	return ranges;
+}
+
+struct stream_range *
+cluster_owned_ranges(struct cluster *cluster, const char *name, uint32_t *count)
+{
+	const struct topology *topology = topology_acquire(cluster->topology);
+	struct schema *schema = operations_schema(cluster->node->executor);
+	const struct keyspace_metadata *keyspace = schema_keyspace(schema, slice_of_string(name));
+	struct stream_range *ranges, *normalized = NULL;
+
+	*count = 0;
+	if (keyspace != NULL && keyspace_is_distributed(keyspace)) {
+		ranges =
+		    cluster_ranges_of(topology, topology_replication(topology, keyspace), count);
+		normalized = stream_ranges_normalize(ranges, *count, count);
+		free(ranges);
+	}
+	schema_unref(schema);
+	topology_release(cluster->topology, topology);
+	return normalized;
+}
+
 static int
 cluster_cleanup_with(struct cluster *cluster, const struct topology *topology,
-    const struct keyspace_metadata *keyspace, struct table_store *table, struct error *err)
+    const struct keyspace_metadata *keyspace, struct table_store *table, uint32_t jobs,
+    struct error *err)
 {
 	const struct replication *replication = topology_replication(topology, keyspace);
-	struct ring_range *owned;
 	struct stream_range *ranges;
 	uint32_t count;
 	int rc;
@@ -369,22 +404,19 @@ cluster_cleanup_with(struct cluster *cluster, const struct topology *topology,
 	if (cluster_has_pending(topology, replication))
 		return error_set(err, ERROR_INVALID,
 		    "Node is involved in cluster membership changes. Not safe to run cleanup.");
-	count = replication_ranges_of(replication, topology_local_peer(topology), &owned);
-	ranges = xcalloc((size_t)count + 1, sizeof(*ranges));
-	for (uint32_t i = 0; i < count; i++)
-		ranges[i] = (struct stream_range){owned[i].left, owned[i].right};
-	rc = store_cleanup(cluster->node->store, table, ranges, count, err);
+	ranges = cluster_ranges_of(topology, replication, &count);
+	rc = store_cleanup(cluster->node->store, table, ranges, count, jobs, err);
 	/* What a rebuild that broke off has brought may be gone now. */
 	if (rc == 0)
 		rc = system_ranges_forget_fetched(
 		    cluster->node->executor, table_store_keyspace(table), err);
 	free(ranges);
-	free(owned);
 	return rc;
 }
 
 int
-cluster_cleanup(struct cluster *cluster, struct table_store *table, struct error *err)
+cluster_cleanup(
+    struct cluster *cluster, struct table_store *table, uint32_t jobs, struct error *err)
 {
 	const struct topology *topology = topology_acquire(cluster->topology);
 	struct schema *schema = operations_schema(cluster->node->executor);
@@ -397,7 +429,7 @@ cluster_cleanup(struct cluster *cluster, struct table_store *table, struct error
 		rc = error_set(err, ERROR_INVALID,
 		    "Cleanup cannot be run before the node has joined the ring");
 	else if (keyspace != NULL && keyspace_is_distributed(keyspace))
-		rc = cluster_cleanup_with(cluster, topology, keyspace, table, err);
+		rc = cluster_cleanup_with(cluster, topology, keyspace, table, jobs, err);
 	schema_unref(schema);
 	topology_release(cluster->topology, topology);
 	return rc;

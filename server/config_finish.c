@@ -262,6 +262,8 @@ config_check(struct config *config, struct error *err)
 	    {"counter_write_request_timeout", config->counter_write_request_timeout, 10, INT32_MAX},
 	    {"truncate_request_timeout", config->truncate_request_timeout, 10, INT32_MAX},
 	    {"memtable_heap_space", config->memtable_heap_space, CONFIG_MIB, INT64_MAX},
+	    {"default_keyspace_rf", config->default_keyspace_rf, 1, INT32_MAX},
+	    {"snapshot_links_per_second", config->snapshot_links_per_second, 0, INT32_MAX},
 	    {"column_index_size", config->column_index_size, 1, INT32_MAX},
 	};
 

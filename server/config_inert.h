@@ -142,7 +142,6 @@
 	X(min_tracked_partition_tombstone_count) \
 	X(minimum_replication_factor_fail_threshold) \
 	X(minimum_replication_factor_warn_threshold) \
-	X(native_transport_allow_older_protocols) \
 	X(native_transport_flush_in_batches_legacy) \
 	X(native_transport_max_backoff_on_queue_overload) \
 	X(native_transport_min_backoff_on_queue_overload) \
@@ -208,7 +207,6 @@
 	X(server_encryption_options__store_type) \
 	X(server_encryption_options__truststore_password) \
 	X(slow_query_log_timeout) \
-	X(snapshot_links_per_second) \
 	X(snapshot_on_duplicate_row_detection) \
 	X(snapshot_on_repaired_data_mismatch) \
 	X(ssl_storage_port) \

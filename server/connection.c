@@ -77,6 +77,8 @@ connection_open(
 		(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	envelope_decoder_init(&connection->decoder, false, network->frame_size_max);
 	connection->decoder.version_max = network->version_max;
+	if (!atomic_load_explicit(&network->allows_older_versions, memory_order_relaxed))
+		connection->decoder.version_min = network->version_max;
 	handshake_init(&connection->handshake);
 	arena_init(&connection->strings, 1024);
 	snprintf(connection->client.address, sizeof(connection->client.address), "%s", address);

@@ -49,6 +49,8 @@ network_configure(struct network *network)
 	network->idle_timeout_ns = config->native_transport_idle_timeout > 0
 	    ? (uint64_t)config->native_transport_idle_timeout * 1000000
 	    : 0;
+	atomic_init(
+	    &network->allows_older_versions, config->native_transport_allow_older_protocols);
 	network->version_max = PROTOCOL_VERSION_MAX;
 	if (config->native_transport_max_negotiable_protocol_version >= PROTOCOL_VERSION_MIN &&
 	    config->native_transport_max_negotiable_protocol_version < PROTOCOL_VERSION_MAX)
@@ -432,6 +434,18 @@ network_enable(struct network *network, struct error *err)
 		rc = network_listen(network, err);
 	lock_drop(&network->control);
 	return rc;
+}
+
+void
+network_allow_older_versions(struct network *network, bool is_allowed)
+{
+	atomic_store(&network->allows_older_versions, is_allowed);
+}
+
+bool
+network_allows_older_versions(const struct network *network)
+{
+	return atomic_load(&network->allows_older_versions);
 }
 
 void

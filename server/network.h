@@ -46,6 +46,9 @@ void network_free(struct network *network);
 /* enablebinary / disablebinary. disable finishes what is in flight, then closes (NP-74). Any thread. */
 int network_enable(struct network *network, struct error *err);
 void network_disable(struct network *network);
+/* May new connections speak an older version of the protocol than the newest? Any thread. */
+void network_allow_older_versions(struct network *network, bool is_allowed);
+bool network_allows_older_versions(const struct network *network);
 bool network_is_running(const struct network *network);
 uint16_t network_port(const struct network *network);
 

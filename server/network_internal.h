@@ -30,6 +30,7 @@ struct network {
 	uint32_t inline_tasks_max;
 	uint64_t idle_timeout_ns; /* 0: none */
 	uint8_t version_max;
+	atomic_bool allows_older_versions; /* than version_max */
 	bool is_throwing; /* native_transport_throw_on_overload */
 	const char *authenticator; /* class for AUTHENTICATE; NULL: nobody has to */
 	char authenticator_class[128];

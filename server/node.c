@@ -146,6 +146,7 @@ node_init(struct node *node, const struct config *config, struct env *env)
 	atomic_init(&node->mode, NODE_STARTING);
 	atomic_init(&node->trace_probability, 0.0);
 	atomic_init(&node->batchlog_throttle, config->batchlog_replay_throttle);
+	atomic_init(&node->default_keyspace_rf, config->default_keyspace_rf);
 	atomic_init(&node->is_rate_limited, config->native_transport_rate_limiting_enabled);
 	atomic_init(
 	    &node->requests_per_second_max, config->native_transport_max_requests_per_second);

@@ -111,6 +111,7 @@ struct node {
 	_Atomic int64_t timeouts_ms[NODE_TIMEOUT_COUNT];
 	_Atomic double trace_probability;
 	_Atomic int64_t batchlog_throttle; /* batchlog_replay_throttle, bytes a second; 0: none */
+	_Atomic int64_t default_keyspace_rf;
 	_Atomic bool is_rate_limited;
 	_Atomic int64_t requests_per_second_max;
 

@@ -98,6 +98,7 @@ node_store_options(const struct config *config, struct store_options *options)
 	options->cache_keys_to_save[2] = node_keys_to_save(config->counter_cache_keys_to_save);
 	options->cache_load_timeout_ms = (uint64_t)config->cache_load_timeout;
 	options->column_index_bytes = (uint32_t)config->column_index_size;
+	options->snapshot_links_per_second = (uint64_t)config->snapshot_links_per_second;
 	options->concurrent_compactors = (uint32_t)config->concurrent_compactors;
 	options->compaction_bytes_per_second = (uint64_t)config->compaction_throughput;
 	options->auto_snapshot = config->auto_snapshot;

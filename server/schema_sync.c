@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/schema_sync.h"
+#include <inttypes.h>
 
 #include "base/hash.h"
 #include "server/events.h"
@@ -414,7 +415,7 @@ schema_places(struct executor *executor, struct schema_transformation *transform
 	}
 	topology_release(holder, topology);
 	transformation->places = places;
-	transformation->default_factor = executor->config->default_keyspace_rf;
+	transformation->default_factor = (int32_t)atomic_load(&executor->node->default_keyspace_rf);
 	transformation->place_count = count;
 	if (places != NULL && count == 0) {
 		places[0] =

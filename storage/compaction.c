@@ -1,53 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "storage/compaction.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include "base/alloc.h"
 #include "base/log.h"
+#include "storage/compaction_internal.h"
 #include "storage/compaction_merge.h"
 #include "storage/lifecycle.h"
 #include "storage/snapshot.h"
-#include "storage/store_internal.h"
 
 enum { RANK_COMPACTION = 30, COMPACTION_MERGED_MAX = 32 };
-
-/* One task, from its pick to its end. */
-struct compaction {
-	struct compaction *next; /* in the manager's list */
-	struct compaction_manager *manager;
-	struct table_store *table;
-	struct compaction_pick pick;
-	struct uuid id;
-	const char *kind;
-	uint64_t total_bytes;
-	atomic_ullong completed_bytes;
-	atomic_bool is_stopped;
-	/* Somebody waits (nodetool compact): the result. Guarded by the manager's lock. */
-	bool *is_done;
-	int *result;
-	struct error *err;
-};
-
-struct compaction_manager {
-	struct store *store;
-	atomic_uint concurrent;
-	atomic_ullong bytes_per_second;
-
-	struct lock lock;
-	struct compaction *running;
-	uint32_t running_count;
-	bool is_stopping;
-	/* Throttle: when the next bytes may be taken, monotonic ns. */
-	uint64_t next_free_ns;
-
-	pthread_mutex_t done_mutex;
-	pthread_cond_t done_cond;
-
-	store_compaction_fn on_done;
-	void *on_done_context;
-};
 
 /* A request to look at a table, on its way to the stage. */
 struct compaction_request {
@@ -94,8 +57,7 @@ compaction_first_set(struct sstable **candidates, uint32_t count)
 	return kept;
 }
 
-/* Live tables that no task works on. Heap array of borrowed pointers, valid while `view` is held. */
-static struct sstable **
+struct sstable **
 compaction_candidates(struct table_store *table, const struct table_view *view, uint32_t *count)
 {
 	struct sstable **out = xcalloc(view->sstable_count + 1, sizeof(*out));
@@ -114,7 +76,7 @@ compaction_candidates(struct table_store *table, const struct table_view *view, 
 	return out;
 }
 
-static void
+void
 compaction_mark(struct table_store *table, const struct compaction_pick *pick)
 {
 	lock_take(&table->view_lock);
@@ -125,7 +87,7 @@ compaction_mark(struct table_store *table, const struct compaction_pick *pick)
 	lock_drop(&table->view_lock);
 }
 
-static void
+void
 compaction_unmark(struct table_store *table, const struct compaction_pick *pick)
 {
 	lock_take(&table->view_lock);
@@ -185,7 +147,7 @@ compaction_pick_locked(
 	if (out->count > 0)
 		compaction_mark(table, out);
 }
-static struct compaction *
+struct compaction *
 compaction_new_locked(struct compaction_manager *manager, struct table_store *table,
     struct compaction_pick pick, const char *kind)
 {
@@ -389,7 +351,7 @@ compaction_end(struct compaction *task, int rc, const struct error *err)
 	free(task);
 }
 
-static void
+void
 compaction_execute(struct compaction *task)
 {
 	struct table_store *table = task->table;
@@ -518,8 +480,7 @@ compaction_manager_free(struct compaction_manager *manager)
 
 /* ---- what store.h promises ----------------------------------------------------------------------- */
 
-/* The running compactions of a table hold SSTables that a major one wants: take the lock when none runs. */
-static void
+void
 compaction_lock_when_idle(struct compaction_manager *manager, const struct table_store *table)
 {
 	pthread_mutex_lock(&manager->done_mutex);
@@ -537,6 +498,25 @@ compaction_lock_when_idle(struct compaction_manager *manager, const struct table
 	pthread_mutex_unlock(&manager->done_mutex);
 }
 
+int
+compaction_submit(
+    struct compaction *task, bool *is_done, int *result, struct error *task_err, struct error *err)
+{
+	struct compaction_manager *manager = task->manager;
+
+	lock_take(&manager->lock);
+	task->is_done = is_done;
+	task->result = result;
+	task->err = task_err;
+	lock_drop(&manager->lock);
+	if (store_submit(manager->store, "CompactionExecutor", compaction_task_run, task))
+		return 0;
+	compaction_unmark(task->table, &task->pick);
+	task->is_done = NULL;
+	compaction_end(task, -1, NULL);
+	return error_set(err, ERROR_SHUTDOWN, "the node is stopping");
+}
+
 /* Run a task on its stage and wait for its end. The manager's lock is held, and dropped. */
 static int
 compaction_run_locked(struct compaction_manager *manager, struct table_store *table,
@@ -549,16 +529,9 @@ compaction_run_locked(struct compaction_manager *manager, struct table_store *ta
 	lock_assert_held(&manager->lock);
 	compaction_mark(table, &pick);
 	task = compaction_new_locked(manager, table, pick, kind);
-	task->is_done = &is_done;
-	task->result = &rc;
-	task->err = err;
 	lock_drop(&manager->lock);
-	if (!store_submit(manager->store, "CompactionExecutor", compaction_task_run, task)) {
-		compaction_unmark(table, &task->pick);
-		task->is_done = NULL;
-		compaction_end(task, -1, NULL);
-		return error_set(err, ERROR_SHUTDOWN, "the node is stopping");
-	}
+	if (compaction_submit(task, &is_done, &rc, err, err) != 0)
+		return -1;
 	pthread_mutex_lock(&manager->done_mutex);
 	for (;;) {
 		bool has_ended;
@@ -689,242 +662,6 @@ store_compact(struct store *store, struct table_store *table, struct error *err)
 	return rc;
 }
 
-/* Does all of the SSTable lie in one of the ranges? */
-static bool
-compaction_is_owned(struct sstable *sstable, const struct stream_range *ranges, uint32_t count)
-{
-	const struct sstable_stats *stats = sstable_stats(sstable, NULL);
-
-	for (uint32_t i = 0; i < count && stats != NULL; i++)
-		if (stream_range_has(&ranges[i], stats->first_token) &&
-		    stream_range_has(&ranges[i], stats->last_token))
-			return true;
-	return false;
-}
-
-int
-store_cleanup(struct store *store, struct table_store *table, const struct stream_range *owned,
-    uint32_t owned_count, struct error *err)
-{
-	struct compaction_manager *manager = store->compactions;
-	struct stream_range *keep;
-	struct sstable **sstables;
-	uint32_t count, keep_count;
-	int rc = 0;
-
-	if (store_flush(store, table, err) != 0)
-		return -1;
-	keep = stream_ranges_normalize(owned, owned_count, &keep_count);
-	sstables = compaction_snapshot(store, table, &count);
-	for (uint32_t i = 0; i < count && rc == 0; i++) {
-		struct compaction_pick pick = {.count = 1, .keep = keep, .keep_count = keep_count};
-
-		if (compaction_is_owned(sstables[i], keep, keep_count))
-			continue;
-		compaction_lock_when_idle(manager, table);
-		if (compaction_still_there(table, &sstables[i], 1) == 0 || manager->is_stopping) {
-			lock_drop(&manager->lock);
-			continue;
-		}
-		pick.sstables = xcalloc(1, sizeof(*pick.sstables));
-		pick.sstables[0] = sstable_ref(sstables[i]);
-		pick.level = sstable_level(sstables[i]);
-		rc = compaction_run_locked(manager, table, pick, "CLEANUP", err);
-	}
-	compaction_snapshot_free(sstables, count);
-	free(keep);
-	return rc;
-}
-
-/* ---- repair sessions -------------------------------------------------------------------------------- */
-
-/* Does any of the SSTable lie in one of the ranges? */
-static bool
-compaction_meets(struct sstable *sstable, const struct stream_range *ranges, uint32_t count)
-{
-	const struct sstable_stats *stats = sstable_stats(sstable, NULL);
-
-	for (uint32_t i = 0; i < count && stats != NULL; i++)
-		if (stats->last_token > ranges[i].left &&
-		    (ranges[i].right == INT64_MIN || stats->first_token <= ranges[i].right))
-			return true;
-	return false;
-}
-
-static int
-compaction_other_session(
-    const struct sstable_repair *repair, const struct uuid *session, struct error *err)
-{
-	char own[UUID_TEXT_SIZE], other[UUID_TEXT_SIZE];
-
-	uuid_format(session, own);
-	uuid_format(&repair->pending_repair, other);
-	return error_set(err, ERROR_INVALID,
-	    "Prepare phase for incremental repair session %s has failed because it encountered "
-	    "intersecting sstables belonging to another incremental repair session (%s). This is "
-	    "caused by starting an incremental repair session before a previous one has completed. "
-	    "Check nodetool repair_admin for hung sessions and fix them.",
-	    own, other);
-}
-
-/* Unrepaired SSTables that reach into the ranges: theirs now, no compaction takes them. */
-static int
-compaction_take_unrepaired(struct compaction_manager *manager, struct table_store *table,
-    const struct stream_range *ranges, uint32_t count, const struct uuid *session,
-    struct compaction_pick *out, struct error *err)
-{
-	struct table_view *view;
-	struct sstable **candidates;
-	uint32_t candidate_count;
-	int rc = 0;
-
-	*out = (struct compaction_pick){0};
-	compaction_lock_when_idle(manager, table);
-	view = table_view_acquire(table);
-	candidates = compaction_candidates(table, view, &candidate_count);
-	out->sstables = xcalloc((size_t)candidate_count + 1, sizeof(*out->sstables));
-	for (uint32_t i = 0; i < candidate_count && rc == 0; i++) {
-		const struct sstable_repair *repair = sstable_repair(candidates[i], err);
-
-		if (repair == NULL)
-			rc = -1;
-		else if (repair->repaired_at != 0 ||
-		    !compaction_meets(candidates[i], ranges, count) ||
-		    (repair->has_pending_repair && uuid_equal(&repair->pending_repair, session)))
-			continue;
-		else if (repair->has_pending_repair)
-			rc = compaction_other_session(repair, session, err);
-		else
-			out->sstables[out->count++] = sstable_ref(candidates[i]);
-	}
-	free(candidates);
-	table_view_release(view);
-	if (rc == 0 && manager->is_stopping)
-		rc = error_set(err, ERROR_SHUTDOWN, "the node is stopping");
-	if (rc == 0)
-		compaction_mark(table, out);
-	else
-		compaction_pick_fini(out);
-	lock_drop(&manager->lock);
-	return rc;
-}
-
-/* One SSTable of the session, on this thread. It is marked, and will not be. */
-static int
-compaction_split(struct compaction_manager *manager, struct table_store *table,
-    struct sstable *sstable, const struct stream_range *ranges, uint32_t count,
-    const struct uuid *session, struct error *err)
-{
-	struct compaction_pick pick = {.count = 1,
-	    .keep = ranges,
-	    .keep_count = count,
-	    .keeps_all = true,
-	    .pending_repair = session};
-	struct compaction *task;
-	bool is_done = false;
-	int rc = 0;
-
-	pick.sstables = xcalloc(1, sizeof(*pick.sstables));
-	pick.sstables[0] = sstable_ref(sstable);
-	pick.level = sstable_level(sstable);
-	if (compaction_is_owned(sstable, ranges, count)) {
-		rc = sstable_set_repaired(sstable, 0, session, false, err);
-		compaction_unmark(table, &pick);
-		compaction_pick_fini(&pick);
-		return rc;
-	}
-	lock_take(&manager->lock);
-	task = compaction_new_locked(manager, table, pick, "ANTICOMPACTION");
-	task->is_done = &is_done;
-	task->result = &rc;
-	task->err = err;
-	atomic_store(&task->is_stopped, manager->is_stopping);
-	lock_drop(&manager->lock);
-	compaction_execute(task);
-	return rc;
-}
-
-int
-store_anticompact(struct store *store, struct table_store *table, const struct uuid *session,
-    const struct stream_range *ranges, uint32_t count, struct error *err)
-{
-	struct compaction_manager *manager = store->compactions;
-	struct compaction_pick taken;
-	struct stream_range *normalized;
-	uint32_t normalized_count;
-	int rc;
-
-	if (store_flush(store, table, err) != 0)
-		return -1;
-	normalized = stream_ranges_normalize(ranges, count, &normalized_count);
-	rc = compaction_take_unrepaired(
-	    manager, table, normalized, normalized_count, session, &taken, err);
-	for (uint32_t i = 0; i < taken.count; i++) {
-		struct compaction_pick rest = {.sstables = &taken.sstables[i], .count = 1};
-
-		if (rc == 0)
-			rc = compaction_split(manager, table, taken.sstables[i], normalized,
-			    normalized_count, session, err);
-		else
-			compaction_unmark(table, &rest);
-	}
-	compaction_pick_fini(&taken);
-	free(normalized);
-	return rc;
-}
-
-int
-store_finish_repair(struct store *store, struct table_store *table, const struct uuid *session,
-    int64_t repaired_at, struct error *err)
-{
-	struct compaction_manager *manager = store->compactions;
-	struct compaction_pick taken = {0};
-	struct sstable **candidates;
-	struct table_view *view;
-	uint32_t count;
-	int rc = 0;
-
-	compaction_lock_when_idle(manager, table);
-	view = table_view_acquire(table);
-	candidates = compaction_candidates(table, view, &count);
-	taken.sstables = xcalloc((size_t)count + 1, sizeof(*taken.sstables));
-	for (uint32_t i = 0; i < count; i++) {
-		const struct sstable_repair *repair = sstable_repair(candidates[i], NULL);
-
-		if (repair != NULL && repair->has_pending_repair &&
-		    uuid_equal(&repair->pending_repair, session))
-			taken.sstables[taken.count++] = sstable_ref(candidates[i]);
-	}
-	free(candidates);
-	table_view_release(view);
-	compaction_mark(table, &taken);
-	lock_drop(&manager->lock);
-	for (uint32_t i = 0; i < taken.count && rc == 0; i++)
-		rc = sstable_set_repaired(taken.sstables[i], repaired_at, NULL, false, err);
-	compaction_unmark(table, &taken);
-	count = taken.count;
-	compaction_pick_fini(&taken);
-	if (count > 0)
-		compaction_check(manager, table);
-	return rc;
-}
-
-void
-store_pending_repairs(struct table_store *table,
-    void (*each)(void *context, const struct uuid *session, uint64_t bytes), void *context)
-{
-	struct table_view *view = table_view_acquire(table);
-
-	for (uint32_t i = 0; i < view->sstable_count; i++) {
-		const struct sstable_repair *repair = sstable_repair(view->sstables[i], NULL);
-
-		if (repair != NULL && repair->has_pending_repair)
-			each(context, &repair->pending_repair,
-			    sstable_total_size(view->sstables[i]));
-	}
-	table_view_release(view);
-}
-
 void
 store_set_auto_compaction(struct store *store, struct table_store *table, bool is_enabled)
 {
@@ -969,6 +706,18 @@ store_compaction_threshold(const struct table_store *table, int32_t *min, int32_
 		*min = options->min_threshold;
 		*max = options->max_threshold;
 	}
+}
+
+void
+store_set_column_index_size(struct store *store, uint32_t bytes)
+{
+	atomic_store(&store->column_index_bytes, bytes);
+}
+
+uint32_t
+store_column_index_size(const struct store *store)
+{
+	return atomic_load(&store->column_index_bytes);
 }
 
 void

@@ -3,9 +3,9 @@
 #include <string.h>
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "storage/compaction.h"
+#include "base/log.h"
+#include "storage/compaction_internal.h"
 #include "storage/snapshot.h"
-#include "storage/store_internal.h"
 
 /* Operations that are told which SSTables to work on (nodetool compact with arguments, upgradesstables, verify). */
 
@@ -139,115 +139,322 @@ store_compact_files(struct store *store, struct table_store *table, const char *
 	return compaction_run_chosen(store, table, compaction_has_name, &files, chosen, err);
 }
 
-int
-store_upgrade(struct store *store, struct table_store *table, bool is_all, uint32_t *rewritten,
-    struct error *err)
-{
-	struct sstable **sstables;
+/* ---- each SSTable for itself ---------------------------------------------------------------------- */
+
+/* Fills in what is to become of one SSTable; false: it stays as it is. pick->sstables is the caller's matter. */
+typedef bool (*compaction_prepare_fn)(
+    void *context, struct sstable *sstable, struct compaction_pick *pick);
+
+/* An SSTable that is written anew, and its task. */
+struct compaction_job {
+	struct compaction_pick pick;
+	bool is_begun, is_done;
+	int rc;
+	struct error err;
+};
+
+struct compaction_jobs {
+	struct compaction_job *list; /* owned */
 	uint32_t count;
-	int rc = 0;
+	uint32_t begun;
+};
 
-	*rewritten = 0;
-	if (!is_all)
-		return 0;
-	sstables = compaction_snapshot(store, table, &count);
-	for (uint32_t i = 0; i < count && rc == 0; i++) {
-		struct compaction_pick pick = {
-		    .count = 1, .level = sstable_level(sstables[i]), .keeps_all = true};
-		bool has_run;
+/* What the operation takes of the table, all of it marked at once: nobody else takes it before its turn. */
+static struct compaction_jobs
+compaction_jobs_take(
+    struct store *store, struct table_store *table, compaction_prepare_fn prepare, void *context)
+{
+	struct compaction_manager *manager = store->compactions;
+	struct compaction_jobs jobs = {.count = 0};
+	struct table_view *view;
+	struct sstable **candidates;
+	uint32_t count;
 
-		pick.sstables = xcalloc(1, sizeof(*pick.sstables));
-		pick.sstables[0] = sstable_ref(sstables[i]);
-		rc = compaction_run_pick(store, table, pick, "UPGRADE_SSTABLES", &has_run, err);
-		*rewritten += rc == 0 && has_run;
+	compaction_lock_when_idle(manager, table);
+	view = table_view_acquire(table);
+	candidates = compaction_candidates(table, view, &count);
+	jobs.list = xcalloc((size_t)count + 1, sizeof(*jobs.list));
+	for (uint32_t i = 0; i < count && !manager->is_stopping; i++) {
+		struct compaction_pick *pick = &jobs.list[jobs.count].pick;
+
+		*pick = (struct compaction_pick){.level = sstable_level(candidates[i])};
+		if (!prepare(context, candidates[i], pick))
+			continue;
+		pick->count = 1;
+		pick->sstables = xcalloc(1, sizeof(*pick->sstables));
+		pick->sstables[0] = sstable_ref(candidates[i]);
+		compaction_mark(table, pick);
+		jobs.count++;
 	}
-	compaction_snapshot_free(sstables, count);
-	return rc;
+	free(candidates);
+	table_view_release(view);
+	lock_drop(&manager->lock);
+	return jobs;
 }
 
-int
-store_collect_garbage(struct store *store, struct table_store *table, bool cells, struct error *err)
+/* How many of those that were begun have not ended; *rc: -1 once one has failed. */
+static uint32_t
+compaction_jobs_running(
+    struct compaction_manager *manager, const struct compaction_jobs *jobs, int *rc)
 {
-	struct sstable **sstables;
-	uint32_t count;
-	int rc = 0;
+	uint32_t running = 0;
 
-	sstables = compaction_snapshot(store, table, &count);
-	for (uint32_t i = 0; i < count && rc == 0; i++) {
-		struct compaction_pick pick = {.count = 1,
-		    .level = sstable_level(sstables[i]),
-		    .garbage = cells ? COMPACTION_GARBAGE_CELLS : COMPACTION_GARBAGE_ROWS};
-		bool has_run;
-
-		pick.sstables = xcalloc(1, sizeof(*pick.sstables));
-		pick.sstables[0] = sstable_ref(sstables[i]);
-		rc = compaction_run_pick(store, table, pick, "GARBAGE_COLLECT", &has_run, err);
+	lock_take(&manager->lock);
+	for (uint32_t i = 0; i < jobs->begun; i++) {
+		running += jobs->list[i].is_begun && !jobs->list[i].is_done;
+		if (jobs->list[i].is_done && jobs->list[i].rc != 0)
+			*rc = -1;
 	}
-	compaction_snapshot_free(sstables, count);
-	return rc;
+	lock_drop(&manager->lock);
+	return running;
 }
 
 static int
-compaction_scrub_one(struct store *store, struct table_store *table, struct sstable *sstable,
-    struct sstable_scrub *scrub, struct error *err)
+compaction_jobs_begin(struct compaction_manager *manager, struct table_store *table,
+    struct compaction_job *job, const char *kind, struct error *err)
 {
-	struct compaction_pick pick = {.count = 1, .keeps_all = true, .scrub = scrub};
-	bool has_run;
+	struct compaction_pick pick = job->pick;
+	struct compaction *task;
 
-	pick.level = sstable_level(sstable);
-	pick.sstables = xcalloc(1, sizeof(*pick.sstables));
-	pick.sstables[0] = sstable_ref(sstable);
-	return compaction_run_pick(store, table, pick, "SCRUB", &has_run, err);
+	lock_take(&manager->lock);
+	job->pick = (struct compaction_pick){.count = 0};
+	job->is_begun = true;
+	task = compaction_new_locked(manager, table, pick, kind);
+	if (manager->is_stopping)
+		atomic_store(&task->is_stopped, true);
+	lock_drop(&manager->lock);
+	if (compaction_submit(task, &job->is_done, &job->rc, &job->err, err) == 0)
+		return 0;
+	job->is_begun = false;
+	return -1;
+}
+
+/*
+ * Write SSTables anew, each for itself, `parallel` of them at once (0: as many as there are threads for), and wait.
+ * The first failure ends it: those that run end first. *done: how many there were.
+ */
+static int
+compaction_run_each(struct store *store, struct table_store *table, compaction_prepare_fn prepare,
+    void *context, const char *kind, uint32_t parallel, uint32_t *done, struct error *err)
+{
+	struct compaction_manager *manager = store->compactions;
+	struct compaction_jobs jobs = compaction_jobs_take(store, table, prepare, context);
+	uint32_t running;
+	int rc = 0;
+
+	*done = 0;
+	pthread_mutex_lock(&manager->done_mutex);
+	while ((running = compaction_jobs_running(manager, &jobs, &rc)) > 0 ||
+	    (rc == 0 && jobs.begun < jobs.count)) {
+		if (rc == 0 && jobs.begun < jobs.count && (parallel == 0 || running < parallel)) {
+			pthread_mutex_unlock(&manager->done_mutex);
+			rc = compaction_jobs_begin(
+			    manager, table, &jobs.list[jobs.begun++], kind, err);
+			pthread_mutex_lock(&manager->done_mutex);
+			continue;
+		}
+		pthread_cond_wait(&manager->done_cond, &manager->done_mutex);
+	}
+	pthread_mutex_unlock(&manager->done_mutex);
+	for (uint32_t i = 0; i < jobs.count; i++) {
+		struct compaction_job *job = &jobs.list[i];
+
+		*done += job->is_done && job->rc == 0;
+		if (job->is_done && job->rc != 0)
+			*err = job->err;
+		compaction_unmark(table, &job->pick);
+		compaction_pick_fini(&job->pick);
+	}
+	free(jobs.list);
+	return rc;
+}
+
+bool
+compaction_is_owned(struct sstable *sstable, const struct stream_range *ranges, uint32_t count)
+{
+	const struct sstable_stats *stats = sstable_stats(sstable, NULL);
+
+	for (uint32_t i = 0; i < count && stats != NULL; i++)
+		if (stream_range_has(&ranges[i], stats->first_token) &&
+		    stream_range_has(&ranges[i], stats->last_token))
+			return true;
+	return false;
+}
+
+struct compaction_owned {
+	const struct stream_range *ranges;
+	uint32_t count;
+};
+
+static bool
+compaction_prepare_cleanup(void *context, struct sstable *sstable, struct compaction_pick *pick)
+{
+	const struct compaction_owned *owned = context;
+
+	pick->keep = owned->ranges;
+	pick->keep_count = owned->count;
+	return !compaction_is_owned(sstable, owned->ranges, owned->count);
+}
+
+int
+store_cleanup(struct store *store, struct table_store *table, const struct stream_range *ranges,
+    uint32_t count, uint32_t jobs, struct error *err)
+{
+	struct compaction_owned owned;
+	struct stream_range *keep;
+	uint32_t done;
+	int rc;
+
+	if (store_flush(store, table, err) != 0)
+		return -1;
+	keep = stream_ranges_normalize(ranges, count, &owned.count);
+	owned.ranges = keep;
+	rc = compaction_run_each(
+	    store, table, compaction_prepare_cleanup, &owned, "CLEANUP", jobs, &done, err);
+	free(keep);
+	return rc;
+}
+
+static bool
+compaction_prepare_upgrade(void *context, struct sstable *sstable, struct compaction_pick *pick)
+{
+	const struct table_metadata *recompressed = context;
+
+	pick->keeps_all = true;
+	return recompressed == NULL || !sstable_has_compression(sstable, recompressed);
+}
+
+int
+store_upgrade(struct store *store, struct table_store *table, enum store_upgrade which,
+    uint32_t jobs, uint32_t *rewritten, struct error *err)
+{
+	const struct table_metadata *metadata = atomic_load(&table->metadata);
+
+	*rewritten = 0;
+	if (which == STORE_UPGRADE_OLD)
+		return 0;
+	return compaction_run_each(store, table, compaction_prepare_upgrade,
+	    which == STORE_UPGRADE_RECOMPRESS ? (void *)metadata : NULL, "UPGRADE_SSTABLES", jobs,
+	    rewritten, err);
+}
+
+static bool
+compaction_prepare_garbage(void *context, struct sstable *sstable, struct compaction_pick *pick)
+{
+	const bool *cells = context;
+
+	(void)sstable;
+	pick->garbage = *cells ? COMPACTION_GARBAGE_CELLS : COMPACTION_GARBAGE_ROWS;
+	return true;
+}
+
+int
+store_collect_garbage(
+    struct store *store, struct table_store *table, bool cells, uint32_t jobs, struct error *err)
+{
+	uint32_t done;
+
+	return compaction_run_each(
+	    store, table, compaction_prepare_garbage, &cells, "GARBAGE_COLLECT", jobs, &done, err);
+}
+
+/* What each task found, counted by itself. */
+struct compaction_scrub {
+	struct sstable_scrub **list; /* owned */
+	uint32_t count;
+	struct sstable_scrub options;
+};
+
+static bool
+compaction_prepare_scrub(void *context, struct sstable *sstable, struct compaction_pick *pick)
+{
+	struct compaction_scrub *scrub = context;
+
+	(void)sstable;
+	scrub->list = xrealloc(scrub->list, (scrub->count + 1) * sizeof(*scrub->list));
+	scrub->list[scrub->count] = xmalloc(sizeof(struct sstable_scrub));
+	*scrub->list[scrub->count] = scrub->options;
+	pick->keeps_all = true;
+	pick->scrub = scrub->list[scrub->count++];
+	return true;
 }
 
 int
 store_scrub(struct store *store, struct table_store *table,
     const struct store_scrub_options *options, uint64_t *good, uint64_t *bad, struct error *err)
 {
-	struct sstable_scrub scrub = {
-	    .validates = !options->no_validation, .keeps_counters = !options->skips_corrupted};
-	struct sstable **sstables;
-	uint32_t count;
-	int rc = 0;
+	struct compaction_scrub scrub = {.options = {.validates = !options->no_validation,
+					     .keeps_counters = !options->skips_corrupted}};
+	uint32_t done;
+	int rc;
 
 	if (!options->no_snapshot && snapshot_before_scrub(table, err) != 0)
 		return -1;
-	sstables = compaction_snapshot(store, table, &count);
-	for (uint32_t i = 0; i < count && rc == 0; i++)
-		rc = compaction_scrub_one(store, table, sstables[i], &scrub, err);
-	compaction_snapshot_free(sstables, count);
-	*good = scrub.good;
-	*bad = scrub.bad;
+	rc = compaction_run_each(
+	    store, table, compaction_prepare_scrub, &scrub, "SCRUB", options->jobs, &done, err);
+	*good = 0;
+	*bad = 0;
+	for (uint32_t i = 0; i < scrub.count; i++) {
+		*good += scrub.list[i]->good;
+		*bad += scrub.list[i]->bad;
+		free(scrub.list[i]);
+	}
+	free(scrub.list);
 	return rc;
 }
 
-/* By a handle of its own: what it finds is for whoever asked, not for disk_failure_policy, and caches stay out of it. */
+/* ---- verify ------------------------------------------------------------------------------------------ */
+
+/* By a handle of its own: caches stay out of it. */
 static int
-compaction_verify_one(
-    struct table_store *table, struct sstable *sstable, bool is_extended, struct error *err)
+compaction_verify_one(struct table_store *table, struct sstable *sstable,
+    const struct store_verify_options *options, struct error *err)
 {
 	const struct sstable_context context = {.env = table->store->env};
 	struct sstable *own;
 	uint64_t bytes = 0;
-	int rc;
+	int rc = 0;
 
 	if (sstable_open(&context, sstable_descriptor(sstable), atomic_load(&table->metadata), &own,
 		err) != 0)
 		return -1;
-	rc = sstable_verify(own, is_extended, &bytes, err);
+	if (options->is_quick || options->owned != NULL)
+		rc = sstable_verify_index(own, options->owned, options->owned_count, err);
+	if (rc == 0 && !options->is_quick)
+		rc = sstable_verify(own, options->is_extended, &bytes, err);
 	sstable_unref(own);
 	return rc;
 }
 
+/* What was asked for where an SSTable is damaged. */
+static void
+compaction_verify_damage(struct store *store, struct sstable *sstable, const char *path,
+    const struct store_verify_options *options, const struct error *found)
+{
+	const struct sstable_repair *repair;
+	struct error err;
+
+	if (options->marks_unrepaired) {
+		repair = sstable_repair(sstable, NULL);
+		if (repair != NULL && repair->repaired_at != 0 &&
+		    sstable_set_repaired(sstable, 0, NULL, false, &err) != 0)
+			log_error("%s cannot be marked as unrepaired: %s", path, err.text);
+	}
+	if (options->tells_failures)
+		store_note_failure(store,
+		    found->code == ERROR_CORRUPT ? STORE_FAILURE_CORRUPT : STORE_FAILURE_READ, path,
+		    found);
+}
+
 int
-store_verify(struct store *store, struct table_store *table, bool is_extended,
-    store_verified_fn each, void *argument, struct error *err)
+store_verify(struct store *store, struct table_store *table,
+    const struct store_verify_options *options, store_verified_fn each, void *argument,
+    struct error *err)
 {
 	/* The view keeps the files although they may be compacted meanwhile. */
 	struct table_view *view = table_view_acquire(table);
 	int rc = 0;
 
-	(void)store;
 	for (uint32_t i = 0; i < view->sstable_count && rc == 0; i++) {
 		struct error found;
 		char path[SSTABLE_PATH_MAX];
@@ -255,10 +462,12 @@ store_verify(struct store *store, struct table_store *table, bool is_extended,
 		rc = sstable_path(sstable_descriptor(view->sstables[i]), SSTABLE_DATA, path, err);
 		if (rc != 0)
 			break;
-		if (compaction_verify_one(table, view->sstables[i], is_extended, &found) == 0)
+		if (compaction_verify_one(table, view->sstables[i], options, &found) == 0) {
 			each(argument, path, NULL);
-		else
-			each(argument, path, &found);
+			continue;
+		}
+		each(argument, path, &found);
+		compaction_verify_damage(store, view->sstables[i], path, options, &found);
 	}
 	table_view_release(view);
 	return rc;

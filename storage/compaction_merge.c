@@ -169,7 +169,7 @@ compaction_prepare_options(struct compaction_merger *merger)
 	*options = (struct sstable_writer_options){
 	    .table = merger->metadata,
 	    .level = merger->pick->level,
-	    .column_index_bytes = merger->table->store->options.column_index_bytes,
+	    .column_index_bytes = atomic_load(&merger->table->store->column_index_bytes),
 	    .min_timestamp = CODEC_TIMESTAMP_EPOCH,
 	    .min_local_deletion_time = CODEC_DELETION_TIME_EPOCH,
 	    .min_ttl = CODEC_TTL_EPOCH,

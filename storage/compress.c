@@ -86,6 +86,15 @@ compress_fini(struct compress *compress)
 	compress->state = NULL;
 }
 
+uint32_t
+compress_length_max(const struct table_options *options)
+{
+	if (options->min_compress_ratio <= 0)
+		return INT32_MAX;
+	return (uint32_t)((double)(uint32_t)options->chunk_length / options->min_compress_ratio +
+	    0.999999);
+}
+
 size_t
 compress_bound(enum compressor kind, size_t size)
 {

@@ -30,6 +30,8 @@ struct compress {
 int compress_init(struct compress *compress, enum compressor kind,
     const struct table_options *options, struct error *err);
 void compress_fini(struct compress *compress);
+/* A chunk that does not get smaller than this is stored as it is (min_compress_ratio); INT32_MAX: none. */
+uint32_t compress_length_max(const struct table_options *options);
 /* The most that compress_chunk() makes of `size` bytes. */
 size_t compress_bound(enum compressor kind, size_t size);
 /* `out` has room for compress_bound() bytes; *out_size tells what was used. */

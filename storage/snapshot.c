@@ -25,6 +25,40 @@ snapshot_path(const char *directory, const char *tag)
 	return xasprintf("%s/snapshots/%s", directory, tag);
 }
 
+void
+store_set_snapshot_throttle(struct store *store, uint64_t links_per_second)
+{
+	atomic_store(&store->snapshot_links_per_second, links_per_second);
+}
+
+uint64_t
+store_snapshot_throttle(const struct store *store)
+{
+	return atomic_load(&store->snapshot_links_per_second);
+}
+
+/* Wait for one's turn to make a link. */
+static void
+snapshot_throttle(struct store *store)
+{
+	uint64_t rate = atomic_load(&store->snapshot_links_per_second), now, turn, next;
+	struct timespec pause;
+
+	if (rate == 0)
+		return;
+	now = env_monotonic_ns(store->env);
+	turn = atomic_load(&store->snapshot_next_ns);
+	do {
+		next = (turn > now ? turn : now) + 1000000000 / rate;
+	} while (!atomic_compare_exchange_weak(&store->snapshot_next_ns, &turn, next));
+	if (turn <= now)
+		return;
+	pause = (struct timespec){
+	    (time_t)((turn - now) / 1000000000), (long)((turn - now) % 1000000000)};
+	while (nanosleep(&pause, &pause) != 0)
+		;
+}
+
 /* Link every component of one SSTable into `folder`; its Data file is added to the manifest unless that is NULL. */
 static int
 snapshot_link(struct store *store, struct sstable *sstable, const char *folder,
@@ -42,6 +76,7 @@ snapshot_link(struct store *store, struct sstable *sstable, const char *folder,
 		if (!files_exists(store->env->files, from))
 			continue;
 		to = xasprintf("%s/%s", folder, strrchr(from, '/') + 1);
+		snapshot_throttle(store);
 		rc = files_link(store->env->files, from, to, err);
 		if (rc == 0 && component == SSTABLE_DATA && manifest != NULL)
 			buffer_printf(manifest, "%s\"%s\"", manifest->size > 0 ? "," : "",

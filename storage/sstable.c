@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "storage/compress.h"
 #include "storage/sstable_internal.h"
 
 enum { SSTABLE_META_ARENA = 16 * 1024, SSTABLE_BINDING_ARENA = 2 * 1024 };
@@ -681,6 +682,33 @@ sstable_compression_memory(const struct sstable *sstable)
 	return parts == NULL || parts->data.compression == NULL
 	    ? 0
 	    : compression_info_memory(&parts->compression);
+}
+
+void
+sstable_key_samples(
+    struct sstable *sstable, void (*each)(void *argument, int64_t token), void *argument)
+{
+	const struct sstable_parts *parts = sstable_get_parts(sstable, NULL);
+
+	for (uint32_t i = 0; parts != NULL && i < parts->summary.count; i++)
+		each(argument, parts->summary.tokens[i]);
+}
+
+bool
+sstable_has_compression(struct sstable *sstable, const struct table_metadata *table)
+{
+	const struct sstable_parts *parts = sstable_get_parts(sstable, NULL);
+	const struct table_options *options = &table->options;
+	const struct compression_info *own;
+
+	if (parts == NULL)
+		return true;
+	own = parts->data.compression;
+	if (own == NULL || options->compressor == COMPRESSOR_NONE)
+		return own == NULL && options->compressor == COMPRESSOR_NONE;
+	return own->kind == options->compressor &&
+	    own->chunk_length == (uint32_t)options->chunk_length &&
+	    own->max_compressed_length == compress_length_max(options);
 }
 
 uint64_t

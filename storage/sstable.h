@@ -269,6 +269,9 @@ int sstable_scan(struct sstable *sstable, const struct read_command *command,
  * sstable_scan(). May be called by another thread. */
 uint64_t sstable_scan_position(const struct partition_iterator *scan);
 
+/* The tokens of the keys in Summary.db. Loads. */
+void sstable_key_samples(
+    struct sstable *sstable, void (*each)(void *argument, int64_t token), void *argument);
 /* Partitions of the range that the index samples promise (estimate, at least 1 when it meets). */
 uint64_t sstable_estimated_keys_in(struct sstable *sstable, int64_t left, int64_t right);
 
@@ -278,6 +281,16 @@ uint64_t sstable_estimated_keys_in(struct sstable *sstable, int64_t left, int64_
  * every row (verify -e). *bytes, may be NULL, is advanced as it goes (progress).
  */
 int sstable_verify(struct sstable *sstable, bool is_extended, uint64_t *bytes, struct error *err);
+/*
+ * Check Index.db alone, without Data.db: order of keys, filter and Summary (verify -q). With `owned` (normalized), all
+ * partitions have to lie in these ranges too (verify -t).
+ */
+struct stream_range; /* storage/stream_writer.h */
+int sstable_verify_index(struct sstable *sstable, const struct stream_range *owned,
+    uint32_t owned_count, struct error *err);
+/* Are chunks compressed as the table's options say now? Of levels of compression the files tell nothing. Loads;
+ * true where that fails. */
+bool sstable_has_compression(struct sstable *sstable, const struct table_metadata *table);
 
 /*
  * As sstable_scan() of everything (not transient, not raw), but partitions that cannot be read whole are left out, logged

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "base/hash.h"
 #include "storage/sstable_internal.h"
+#include "storage/stream_writer.h"
 
 enum { VERIFY_READ = 256 * 1024, VERIFY_ARENA = 64 * 1024, VERIFY_DIGEST_MAX = 64 };
 
@@ -145,6 +146,74 @@ sstable_verify_rows(
 		rc = sstable_corrupt(&state->parts->data, partition->position, err,
 		    "a range tombstone is still open where the partition ends");
 	buffer_fini(&last);
+	return rc;
+}
+
+/* Key after key in the order of their tokens, known to the filter, and of ours. */
+static int
+sstable_verify_key(struct sstable_verify_state *state, struct slice key, uint64_t at,
+    const struct stream_range *owned, uint32_t owned_count, struct error *err)
+{
+	struct sstable_file *index = &state->parts->index;
+	int64_t token = murmur3_token(key);
+	bool is_owned = owned == NULL;
+	uint64_t hash[2];
+
+	if (state->has_last &&
+	    (token < state->last_token ||
+		(token == state->last_token && slice_compare(state->last_key, key) >= 0)))
+		return sstable_corrupt(index, at, err, "keys are out of order");
+	murmur3_128(key, 0, hash);
+	if (state->parts->has_filter && !bloom_may_contain(&state->parts->bloom, hash))
+		return sstable_corrupt(index, at, err, "the filter does not know this partition");
+	for (uint32_t i = 0; i < owned_count && !is_owned; i++)
+		is_owned = stream_range_has(&owned[i], token);
+	if (!is_owned)
+		return sstable_corrupt(index, at, err,
+		    "the partition with token %" PRId64 " is not in the ranges of this node",
+		    token);
+	state->last_token = token;
+	state->has_last = true;
+	return 0;
+}
+
+int
+sstable_verify_index(struct sstable *sstable, const struct stream_range *owned,
+    uint32_t owned_count, struct error *err)
+{
+	const struct sstable_stats *stats = sstable_stats(sstable, err);
+	struct sstable_parts *parts = sstable_get_parts(sstable, err);
+	struct sstable_verify_state state = {.parts = parts};
+	struct arena arena, keys[2];
+	struct index_entry entry;
+	struct slice key;
+	uint64_t at = 0;
+	int rc, turn = 0;
+
+	if (stats == NULL || parts == NULL)
+		return -1;
+	arena_init(&arena, VERIFY_ARENA);
+	arena_init(&keys[0], VERIFY_ARENA);
+	arena_init(&keys[1], VERIFY_ARENA);
+	sstable_cursor_init(&state.index, &parts->index, &arena, true, false);
+	while ((rc = sstable_index_next(
+		    &state.index, &keys[turn], &state.index_position, &key, &entry, err)) > 0) {
+		rc = sstable_verify_key(&state, key, at, owned, owned_count, err);
+		if (rc != 0)
+			break;
+		/* The one before is looked at once more with the next. */
+		state.last_key = arena_copy(&keys[turn], key);
+		turn = 1 - turn;
+		arena_reset(&keys[turn]);
+		at = state.index_position;
+	}
+	if (rc == 0 && (!state.has_last || !slice_equal(state.last_key, stats->last_key)))
+		rc = error_set(err, ERROR_CORRUPT, "%s: the last key is not that of Summary.db",
+		    file_path(parts->index.file));
+	sstable_cursor_fini(&state.index);
+	arena_fini(&keys[0]);
+	arena_fini(&keys[1]);
+	arena_fini(&arena);
 	return rc;
 }
 

@@ -165,11 +165,7 @@ sstable_writer_init_compression(struct sstable_writer *writer, struct error *err
 		writer->compress.is_high = writer->compress.is_high && kind != COMPRESSOR_LZ4;
 	writer->is_compressed = true;
 	writer->chunk_length = (uint32_t)options->chunk_length;
-	writer->max_compressed_length = INT32_MAX;
-	if (options->min_compress_ratio > 0)
-		writer->max_compressed_length =
-		    (uint32_t)((double)writer->chunk_length / options->min_compress_ratio +
-			0.999999);
+	writer->max_compressed_length = compress_length_max(options);
 	return 0;
 }
 

@@ -966,6 +966,8 @@ store_open(const struct store_options *options, struct env *env,
 	store->counter_cache =
 	    entry_cache_new("counter cache", RANK_STORE_ENTRY_CACHE, options->counter_cache_bytes);
 	atomic_init(&store->incremental_backups, options->incremental_backups);
+	atomic_init(&store->column_index_bytes, options->column_index_bytes);
+	atomic_init(&store->snapshot_links_per_second, options->snapshot_links_per_second);
 	if (store_make_directories(store, err) != 0 ||
 	    commitlog_open(&store->options, env, &store->order, &store->commitlog, err) != 0)
 		goto failed;

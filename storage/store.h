@@ -79,6 +79,7 @@ struct store_options {
 	uint64_t cache_keys_to_save[STORE_SAVED_CACHES];
 	uint64_t cache_load_timeout_ms;
 	uint32_t column_index_bytes; /* promoted index granularity */
+	uint64_t snapshot_links_per_second; /* hard links that snapshots make; 0: no limit */
 	uint32_t concurrent_compactors;
 	uint64_t compaction_bytes_per_second; /* 0: unlimited */
 	bool auto_snapshot, trickle_fsync;
@@ -281,11 +282,12 @@ bool store_incremental_backups(const struct store *store);
 int store_compact(struct store *store, struct table_store *table, struct error *err);
 /*
  * Rewrite every SSTable without the partitions outside of the ranges that this node owns, and wait (nodetool cleanup).
- * An SSTable that lies in one of them stays as it is. owned_count 0: nothing is owned.
+ * An SSTable that lies in one of them stays as it is. owned_count 0: nothing is owned. `jobs`, here and below: how many
+ * SSTables at once, 0: as many as there are threads for.
  */
 struct stream_range; /* storage/stream_writer.h */
 int store_cleanup(struct store *store, struct table_store *table, const struct stream_range *owned,
-    uint32_t owned_count, struct error *err);
+    uint32_t owned_count, uint32_t jobs, struct error *err);
 /*
  * Compact some SSTables of the table into one, after a flush, and wait (nodetool compact with arguments). *chosen: how many
  * there were. Those that overlap the tokens (left, right]:
@@ -299,33 +301,49 @@ int store_compact_key(struct store *store, struct table_store *table, struct sli
 int store_compact_files(struct store *store, struct table_store *table, const char *const *names,
     uint32_t count, uint32_t *chosen, struct error *err);
 /*
- * Write every SSTable anew, each for itself, with nothing purged (nodetool upgradesstables). All that this version opens
- * are of the current format: without is_all none is due. *rewritten: how many.
+ * Write SSTables anew, each for itself, with nothing purged (nodetool upgradesstables, recompress_sstables). All that
+ * this version opens are of the current format: none is OLD. *rewritten: how many.
  */
-int store_upgrade(struct store *store, struct table_store *table, bool is_all, uint32_t *rewritten,
-    struct error *err);
+enum store_upgrade {
+	STORE_UPGRADE_OLD,
+	STORE_UPGRADE_ALL,
+	STORE_UPGRADE_RECOMPRESS, /* those that are not compressed as the table says now */
+};
+int store_upgrade(struct store *store, struct table_store *table, enum store_upgrade which,
+    uint32_t jobs, uint32_t *rewritten, struct error *err);
 /*
  * Write every SSTable anew without what the others of the table delete (rows) or, with `cells`, overwrite as well, and
  * wait (nodetool garbagecollect).
  */
 int store_collect_garbage(
-    struct store *store, struct table_store *table, bool cells, struct error *err);
+    struct store *store, struct table_store *table, bool cells, uint32_t jobs, struct error *err);
 /*
  * Write every SSTable anew with what can be read of it, after a snapshot "pre-scrub-<ms>", and wait (nodetool scrub).
  * *good, *bad: partitions. A damaged partition of a counter table ends it, unless skips_corrupted.
  */
 struct store_scrub_options {
 	bool skips_corrupted, no_validation, no_snapshot;
+	uint32_t jobs;
 };
 int store_scrub(struct store *store, struct table_store *table,
     const struct store_scrub_options *options, uint64_t *good, uint64_t *bad, struct error *err);
 /*
  * Check every SSTable of the table (sstable_verify()); calls back for each, err NULL: it is sound. disk_failure_policy does
- * not look at what is found. -1 when the files cannot be got at.
+ * not look at what is found unless it is asked to. -1 when the files cannot be got at.
  */
+struct store_verify_options {
+	bool is_extended; /* every row is decoded */
+	bool is_quick; /* no Data.db is read */
+	bool marks_unrepaired; /* what is damaged is not repaired: the next repair fetches it */
+	bool tells_failures; /* disk_failure_policy does look */
+	const struct stream_range
+	    *owned; /* normalized; not NULL: all partitions have to lie in these */
+	uint32_t owned_count;
+};
 typedef void (*store_verified_fn)(void *argument, const char *path, const struct error *err);
-int store_verify(struct store *store, struct table_store *table, bool is_extended,
-    store_verified_fn each, void *argument, struct error *err);
+int store_verify(struct store *store, struct table_store *table,
+    const struct store_verify_options *options, store_verified_fn each, void *argument,
+    struct error *err);
 /*
  * Incremental repair. store_anticompact(): the unrepaired data of the ranges becomes pending in the session: an SSTable that
  * lies in them whole is marked, any other is split in two. What came of it when it fails, or the process dies, is
@@ -340,6 +358,15 @@ int store_finish_repair(struct store *store, struct table_store *table, const st
 /* The session of each SSTable that is pending in one. */
 void store_pending_repairs(struct table_store *table,
     void (*each)(void *context, const struct uuid *session, uint64_t bytes), void *context);
+/* Granularity of the index inside partitions that are written from now on. Any thread, as the next. */
+void store_set_column_index_size(struct store *store, uint32_t bytes);
+uint32_t store_column_index_size(const struct store *store);
+/* Hard links a second that all snapshots make together; 0: no limit. */
+void store_set_snapshot_throttle(struct store *store, uint64_t links_per_second);
+uint64_t store_snapshot_throttle(const struct store *store);
+/* Tokens of the keys that the SSTables' summaries hold. */
+void store_key_samples(
+    struct table_store *table, void (*each)(void *argument, int64_t token), void *argument);
 void store_set_auto_compaction(struct store *store, struct table_store *table, bool is_enabled);
 bool store_auto_compaction(const struct table_store *table);
 /*
@@ -451,7 +478,8 @@ _Atomic(void *) *table_store_user(struct table_store *table);
 
 /* Paths of the Data files that hold `key` (getsstables); calls back for each. */
 int store_sstables_for_key(struct store *store, struct table_store *table, struct slice key,
-    void (*each)(void *argument, const char *path), void *argument, struct error *err);
+    void (*each)(void *argument, const char *path, int32_t level), void *argument,
+    struct error *err);
 
 /*
  * Most read and most written partitions during a while (toppartitions). start: false when a sampling of this
@@ -478,6 +506,22 @@ void store_sample_finish(struct table_store *table, enum store_sampler which, ui
 /* Take over SSTables that were put into the table's directory while the node runs (refresh). */
 int
 store_refresh(struct store *store, struct table_store *table, uint32_t *added, struct error *err);
+
+/*
+ * Take over the SSTables of a folder (an absolute path) that is none of the store's, each for itself: those that fail are
+ * told of and stay where they are, those that are taken leave the folder unless they are copied. *added: how many.
+ */
+struct store_import_options {
+	bool copies; /* the files stay where they are */
+	bool keeps_level, keeps_repaired; /* else: level 0, not repaired */
+	bool is_unverified, is_extended; /* else: as store_verify() */
+	const struct stream_range
+	    *owned; /* normalized; not NULL: all partitions have to lie in these */
+	uint32_t owned_count;
+};
+int store_import(struct store *store, struct table_store *table, const char *directory,
+    const struct store_import_options *options, uint32_t *added, store_verified_fn failed,
+    void *argument, struct error *err);
 
 struct store_snapshot_info {
 	const char *keyspace, *table, *tag; /* borrowed during the call */

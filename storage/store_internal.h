@@ -49,6 +49,9 @@ struct store {
 	struct store_failures failures;
 	bool has_replayed_local;
 	atomic_bool incremental_backups;
+	atomic_uint column_index_bytes;
+	atomic_ullong snapshot_links_per_second; /* 0: no limit */
+	atomic_ullong snapshot_next_ns; /* when the next link may be made, monotonic */
 	_Atomic int64_t next_snapshot_expiry_ms; /* when to look for snapshots that have expired */
 	struct uuid host_id; /* constant once has_host_id is set */
 	atomic_bool has_host_id;

@@ -257,6 +257,17 @@ store_sstable_reads(
 	table_view_release(view);
 }
 
+void
+store_key_samples(
+    struct table_store *table, void (*each)(void *argument, int64_t token), void *argument)
+{
+	struct table_view *view = table_view_acquire(table);
+
+	for (uint32_t i = 0; i < view->sstable_count; i++)
+		sstable_key_samples(view->sstables[i], each, argument);
+	table_view_release(view);
+}
+
 static void
 store_add_buckets(const struct sstable_histogram *from, struct histogram *to)
 {
@@ -286,7 +297,8 @@ store_partition_histograms(struct store *store, struct table_store *table, struc
 
 int
 store_sstables_for_key(struct store *store, struct table_store *table, struct slice key,
-    void (*each)(void *argument, const char *path), void *argument, struct error *err)
+    void (*each)(void *argument, const char *path, int32_t level), void *argument,
+    struct error *err)
 {
 	struct table_view *view = table_view_acquire(table);
 	struct read_command command = {
@@ -311,7 +323,7 @@ store_sstables_for_key(struct store *store, struct table_store *table, struct sl
 		unfiltered_iterator_close(found);
 		rc = sstable_path(sstable_descriptor(view->sstables[i]), SSTABLE_DATA, path, err);
 		if (rc == 0)
-			each(argument, path);
+			each(argument, path, sstable_level(view->sstables[i]));
 	}
 	arena_fini(&arena);
 	table_view_release(view);

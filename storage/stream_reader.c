@@ -154,7 +154,7 @@ stream_open_writer(struct stream_reader *reader, struct reader *from, struct err
 	    .repaired_at = reader->header.repaired_at,
 	    .pending_repair =
 		reader->header.has_pending_repair ? &reader->header.pending_repair : NULL,
-	    .column_index_bytes = store->options.column_index_bytes,
+	    .column_index_bytes = atomic_load(&store->column_index_bytes),
 	};
 
 	if (from->is_failed)

@@ -542,7 +542,7 @@ table_store_discard_sstables(struct table_store *table, struct error *err)
  * The names of the table's folder and of the folder of its keyspace are made durable before the first file
  * is put there, not when the table is opened: a new node has fifty tables and a sync takes milliseconds.
  */
-static int
+int
 table_store_keep_directory(struct table_store *table, struct error *err)
 {
 	const struct store_options *options = &table->store->options;
@@ -579,7 +579,7 @@ table_flush_write(
 	    .commitlog = &interval,
 	    .host_id = atomic_load(&store->has_host_id) ? &store->host_id : NULL,
 	    .commitlog_count = commitlog_position_compare(flush->after, flush->upto) < 0 ? 1 : 0,
-	    .column_index_bytes = store->options.column_index_bytes,
+	    .column_index_bytes = atomic_load(&store->column_index_bytes),
 	    .sync_interval_bytes = store->options.trickle_fsync ? 10 << 20 : 0,
 	};
 	struct sstable_writer *writer = NULL;
@@ -658,6 +658,48 @@ table_flush_settle(struct table_store *table, struct flush *flush)
 	}
 }
 
+/* The next step on its stage; here, where that takes nothing more. */
+static void
+table_flush_next(struct store *store, const char *stage, store_work_fn run, void *step)
+{
+	if (!store_submit(store, stage, run, step))
+		run(step);
+}
+
+/* What is left to do when the commit log knows of the flush. */
+struct flush_reclaim {
+	struct table_store *table;
+	struct memtable *memtable; /* a reference */
+};
+
+/* Runs on MemtableReclaimMemory: readers that still hold the memtable free it later. */
+static void
+table_flush_reclaim(void *argument)
+{
+	struct flush_reclaim *reclaim = argument;
+	struct table_store *table = reclaim->table;
+	struct store *store = table->store;
+	uint64_t bytes = memtable_bytes(reclaim->memtable);
+
+	memtable_unref(reclaim->memtable);
+	free(reclaim);
+	store_flush_ended(store, bytes);
+	compaction_check(store->compactions, table);
+}
+
+/* Runs on MemtablePostFlush: the commit log may let go of what is on disk. */
+static void
+table_flush_post(void *argument)
+{
+	struct flush *flush = argument;
+	struct flush_reclaim *reclaim = xzalloc(sizeof(*reclaim));
+
+	*reclaim = (struct flush_reclaim){flush->table, flush->memtable};
+	table_flush_settle(flush->table, flush);
+	table_flush_next(
+	    reclaim->table->store, "MemtableReclaimMemory", table_flush_reclaim, reclaim);
+}
+
 /* Runs on MemtableFlushWriter. */
 static void
 table_flush_run(void *argument)
@@ -696,10 +738,7 @@ table_flush_run(void *argument)
 		    table->keyspace, table->name, bytes, sstable_total_size(sstable),
 		    (env_monotonic_ns(store->env) - began) / 1000000);
 	}
-	memtable_unref(flush->memtable);
-	table_flush_settle(table, flush);
-	store_flush_ended(store, bytes);
-	compaction_check(store->compactions, table);
+	table_flush_next(store, "MemtablePostFlush", table_flush_post, flush);
 }
 
 static void

@@ -127,6 +127,8 @@ void table_view_replace(struct table_store *table, struct memtable *flushed,
 int table_store_open(struct store *store, const struct table_metadata *metadata, uint32_t slot,
     struct table_store **out, struct error *err);
 void table_store_free(struct table_store *table);
+/* Make the names of the table's folders durable, once. Before the first file that has to stay. */
+int table_store_keep_directory(struct table_store *table, struct error *err);
 /* Add complete SSTables of the directory that are not in the view yet; *added: how many. */
 int table_store_open_sstables(struct table_store *table, uint32_t *added, struct error *err);
 

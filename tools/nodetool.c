@@ -8,19 +8,41 @@
 static const struct nodetool_command *const nodetool_lists[] = {nodetool_cluster_commands,
     nodetool_info_commands, nodetool_repair_commands, nodetool_stats_commands,
     nodetool_table_commands, nodetool_tablestats_commands, nodetool_operation_commands,
-    nodetool_topology_commands, nodetool_compact_commands, nodetool_hints_commands};
+    nodetool_topology_commands, nodetool_compact_commands, nodetool_hints_commands,
+    nodetool_settings_commands};
 enum { NODETOOL_LISTS = sizeof(nodetool_lists) / sizeof(nodetool_lists[0]) };
 
-/* Commands of Cassandra that have nothing to act on here yet: named, so that a script's message is clear. */
-static const char *const nodetool_absent[] = {"abortbootstrap", "checktokenmetadata",
-    "disableauditlog", "disablefullquerylog", "disableoldprotocolversions", "enableauditlog",
-    "enablefullquerylog", "enableoldprotocolversions", "forcecompact", "getauditlog",
-    "getauthcacheconfig", "getfullquerylog", "import", "invalidatecredentialscache",
-    "invalidatejmxpermissionscache", "invalidatenetworkpermissionscache",
-    "invalidatepermissionscache", "invalidaterolescache", "rangekeysample", "rebuild_index",
-    "recompress_sstables", "reloadlocalschema", "reloadtriggers", "relocatesstables",
-    "resetfullquerylog", "resetlocalschema", "setauthcacheconfig", "setcolumnindexsize",
-    "setconcurrentviewbuilders", "setdefaultrf", "setsnapshotthrottle", "viewbuildstatus", NULL};
+/* Commands of Cassandra that have nothing to act on here: named, so that a script's message is clear. */
+static const struct {
+	const char *name, *reason;
+} nodetool_absent[] = {
+    {"abortbootstrap", "stop the node instead: it joins again with an empty data directory"},
+    {"checktokenmetadata", "the ring is held once; see ring and describecluster"},
+    {"disableauditlog", "there is no audit log"},
+    {"disablefullquerylog", "there is no full query log; see settraceprobability"},
+    {"enableauditlog", "there is no audit log"},
+    {"enablefullquerylog", "there is no full query log; see settraceprobability"},
+    {"forcecompact", "use compact --partition, and gc_grace_seconds of the table"},
+    {"getauditlog", "there is no audit log"},
+    {"getauthcacheconfig", "nobody logs in: there are no roles to cache"},
+    {"getconcurrentviewbuilders", "there are no materialized views"},
+    {"getfullquerylog", "there is no full query log; see gettraceprobability"},
+    {"invalidatecidrpermissionscache", "nobody logs in: there are no permissions to cache"},
+    {"invalidatecredentialscache", "nobody logs in: there are no credentials to cache"},
+    {"invalidatejmxpermissionscache", "there is no JMX"},
+    {"invalidatenetworkpermissionscache", "nobody logs in: there are no permissions to cache"},
+    {"invalidatepermissionscache", "nobody logs in: there are no permissions to cache"},
+    {"invalidaterolescache", "nobody logs in: there are no roles to cache"},
+    {"rebuild_index", "there are no secondary indexes"},
+    {"reloadlocalschema", "nobody but the node writes its schema tables; restart it"},
+    {"reloadtriggers", "there are no triggers"},
+    {"relocatesstables", "an SSTable may lie in any of the data directories"},
+    {"resetfullquerylog", "there is no full query log"},
+    {"resetlocalschema", "restart the node: it takes what it lacks from the others"},
+    {"setauthcacheconfig", "nobody logs in: there are no roles to cache"},
+    {"setconcurrentviewbuilders", "there are no materialized views"},
+    {"viewbuildstatus", "there are no materialized views"},
+};
 
 static const char nodetool_globals[] =
     "[(-h <host> | --host <host>)] [(-p <port> | --port <port>)]\n"
@@ -203,11 +225,9 @@ nodetool_command_option(struct nodetool *tool, int argc, char **argv, int i)
 
 static void __attribute__((noreturn)) nodetool_no_such(const char *name)
 {
-	for (const char *const *each = nodetool_absent; *each != NULL; each++)
-		if (strcmp(*each, name) == 0)
-			nodetool_fail("'%s' is a command of Cassandra that this version of Helenus "
-				      "does not have",
-			    name);
+	for (size_t i = 0; i < sizeof(nodetool_absent) / sizeof(nodetool_absent[0]); i++)
+		if (strcmp(nodetool_absent[i].name, name) == 0)
+			nodetool_fail("%s is not supported: %s", name, nodetool_absent[i].reason);
 	nodetool_refuse("Found unexpected parameters: [%s]", name);
 }
 

@@ -48,7 +48,7 @@ struct nodetool_command {
 extern const struct nodetool_command nodetool_cluster_commands[], nodetool_info_commands[],
     nodetool_hints_commands[], nodetool_repair_commands[], nodetool_stats_commands[],
     nodetool_table_commands[], nodetool_operation_commands[], nodetool_topology_commands[],
-    nodetool_tablestats_commands[], nodetool_compact_commands[];
+    nodetool_tablestats_commands[], nodetool_compact_commands[], nodetool_settings_commands[];
 
 /* netstats' streams (nodetool_topology.c). */
 void topology_print_streams(struct nodetool *tool, const json_t *streams);

@@ -58,9 +58,10 @@ compact_garbage(struct nodetool *tool)
 	    strcmp(granularity, "CELL") != 0)
 		nodetool_refuse(
 		    "--granularity: given '%s', but it must be CELL or ROW", granularity);
-	(void)nodetool_post(tool, "garbagecollect?keyspace=%u&tables=%u&cells=%s",
+	(void)nodetool_post(tool, "garbagecollect?keyspace=%u&tables=%u&cells=%s&jobs=%u",
 	    compact_keyspace(tool), nodetool_join_words(tool, 1),
-	    granularity != NULL && strcmp(granularity, "CELL") == 0 ? "true" : "false");
+	    granularity != NULL && strcmp(granularity, "CELL") == 0 ? "true" : "false",
+	    compact_text(tool, "-j"));
 	return 0;
 }
 
@@ -71,12 +72,14 @@ compact_scrub(struct nodetool *tool)
 	size_t index;
 
 	if (nodetool_option(tool, "-r") != NULL)
-		nodetool_fail("scrub --reinsert-overflowed-ttl is not supported by this version of "
-			      "Helenus");
-	answer =
-	    nodetool_post(tool, "scrub?keyspace=%u&tables=%u&skip=%s&novalidate=%s&nosnapshot=%s",
-		compact_keyspace(tool), nodetool_join_words(tool, 1), compact_switch(tool, "-s"),
-		compact_switch(tool, "-n"), compact_switch(tool, "-ns"));
+		nodetool_fail(
+		    "scrub --reinsert-overflowed-ttl is not supported: this server never wrote "
+		    "rows whose TTL overflowed; run it with Cassandra before files of such a "
+		    "version are brought here");
+	answer = nodetool_post(tool,
+	    "scrub?keyspace=%u&tables=%u&skip=%s&novalidate=%s&nosnapshot=%s&jobs=%u",
+	    compact_keyspace(tool), nodetool_join_words(tool, 1), compact_switch(tool, "-s"),
+	    compact_switch(tool, "-n"), compact_switch(tool, "-ns"), compact_text(tool, "-j"));
 	json_array_foreach(json_object_get(answer, "scrubbed"), index, table)
 	{
 		if (nodetool_int(table, "bad") > 0)
@@ -92,25 +95,33 @@ compact_scrub(struct nodetool *tool)
 static int
 compact_upgrade(struct nodetool *tool)
 {
-	(void)nodetool_post(tool, "upgradesstables?keyspace=%u&tables=%u&all=%s",
-	    compact_keyspace(tool), nodetool_join_words(tool, 1), compact_switch(tool, "-a"));
+	(void)nodetool_post(tool, "upgradesstables?keyspace=%u&tables=%u&all=%s&jobs=%u",
+	    compact_keyspace(tool), nodetool_join_words(tool, 1), compact_switch(tool, "-a"),
+	    compact_text(tool, "-j"));
+	return 0;
+}
+
+static int
+compact_recompress(struct nodetool *tool)
+{
+	(void)nodetool_post(tool, "recompress?keyspace=%u&tables=%u&jobs=%u",
+	    compact_keyspace(tool), nodetool_join_words(tool, 1), compact_text(tool, "-j"));
 	return 0;
 }
 
 static int
 compact_verify(struct nodetool *tool)
 {
-	static const char *const absent[] = {"-c", "-d", "-r", "-t", "-q"};
 	json_t *answer, *sstable;
 	size_t index;
 	int damaged = 0;
 
-	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
-		if (nodetool_option(tool, absent[i]) != NULL)
-			nodetool_fail(
-			    "verify %s is not supported by this version of Helenus", absent[i]);
-	answer = nodetool_post(tool, "verify?keyspace=%u&tables=%u&extended=%s",
-	    compact_keyspace(tool), nodetool_join_words(tool, 1), compact_switch(tool, "-e"));
+	/* -c: what is not of the current version is not opened at all. */
+	answer = nodetool_post(tool,
+	    "verify?keyspace=%u&tables=%u&extended=%s&quick=%s&unrepaired=%s&failures=%s&tokens=%s",
+	    compact_keyspace(tool), nodetool_join_words(tool, 1), compact_switch(tool, "-e"),
+	    compact_switch(tool, "-q"), compact_switch(tool, "-r"), compact_switch(tool, "-d"),
+	    compact_switch(tool, "-t"));
 	json_array_foreach(json_object_get(answer, "sstables"), index, sstable)
 	{
 		if (json_object_get(sstable, "error") == NULL)
@@ -127,7 +138,8 @@ compact_verify(struct nodetool *tool)
 
 #define COMPACT_JOBS                                                                               \
 	{                                                                                          \
-		"-j", "--jobs", "jobs", "Accepted; the SSTables of a table come one after another" \
+		"-j", "--jobs", "jobs",                                                            \
+		    "How many SSTables of a table at once (2); 0: as many as there are compactors" \
 	}
 static const struct nodetool_option compact_options[] = {
     {"-s", "--split-output", NULL, "Accepted; one SSTable is written"},
@@ -145,17 +157,21 @@ static const struct nodetool_option compact_scrub_options[] = {
     {"-s", "--skip-corrupted", NULL,
 	"Leave damaged partitions out of tables with counters as well"},
     {"-n", "--no-validate", NULL, "Do not check values by their types"},
-    {"-r", "--reinsert-overflowed-ttl", NULL, "Not supported"}, COMPACT_JOBS,
-    {NULL, NULL, NULL, NULL}};
+    {"-r", "--reinsert-overflowed-ttl", NULL, "Refused: no such rows were ever written here"},
+    COMPACT_JOBS, {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option compact_upgrade_options[] = {
     {"-a", "--include-all-sstables", NULL, "Those of the current version too"}, COMPACT_JOBS,
     {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option compact_verify_options[] = {
     {"-e", "--extended-verify", NULL, "Read every row as well"},
     {"-f", "--force", NULL, "Accepted: the command changes nothing here and needs no force"},
-    {"-c", "--check-version", NULL, "Not supported"}, {"-d", "--dfp", NULL, "Not supported"},
-    {"-r", "--rsc", NULL, "Not supported"}, {"-t", "--check-tokens", NULL, "Not supported"},
-    {"-q", "--quick", NULL, "Not supported"}, {NULL, NULL, NULL, NULL}};
+    {"-c", "--check-version", NULL, "Accepted: files of another version are not opened at all"},
+    {"-d", "--dfp", NULL, "What is damaged is for disk_failure_policy as well"},
+    {"-r", "--rsc", NULL, "What is damaged counts as not repaired: the next repair fetches it"},
+    {"-t", "--check-tokens", NULL, "All partitions have to be of this node's ranges"},
+    {"-q", "--quick", NULL, "Read the index, not the data"}, {NULL, NULL, NULL, NULL}};
+static const struct nodetool_option compact_recompress_options[] = {
+    COMPACT_JOBS, {NULL, NULL, NULL, NULL}};
 
 #define COMPACT_TABLES "[--] [<keyspace> <tables>...]"
 enum { COMPACT_MANY = NODETOOL_WORDS_MAX - 1 };
@@ -165,6 +181,8 @@ const struct nodetool_command nodetool_compact_commands[] = {
 	compact_options, compact_run, NULL},
     {"garbagecollect", "Remove what other SSTables delete", COMPACT_TABLES, 0, COMPACT_MANY,
 	compact_garbage_options, compact_garbage, NULL},
+    {"recompress_sstables", "Write SSTables anew that are not compressed as their table says now",
+	COMPACT_TABLES, 0, COMPACT_MANY, compact_recompress_options, compact_recompress, NULL},
     {"scrub", "Write SSTables anew with what can be read of them", COMPACT_TABLES, 0, COMPACT_MANY,
 	compact_scrub_options, compact_scrub, NULL},
     {"upgradesstables", "Write SSTables of older versions anew", COMPACT_TABLES, 0, COMPACT_MANY,

@@ -36,6 +36,25 @@ info_cache(const json_t *caches, const char *name, const char *title)
 	    nodetool_int(cache, "save_period_s"));
 }
 
+/* Of the data of all tables. */
+static void
+info_repaired(struct nodetool *tool)
+{
+	json_t *tables = json_object_get(nodetool_get(tool, "tables"), "tables"), *table;
+	double repaired = 0, all = 0;
+	size_t index;
+
+	json_array_foreach(tables, index, table)
+	{
+		double bytes = (double)nodetool_int(table, "repaired_bytes");
+
+		repaired += bytes;
+		all += bytes + (double)nodetool_int(table, "unrepaired_bytes") +
+		    (double)nodetool_int(table, "pending_repair_bytes");
+	}
+	printf("%-23s: %.1f%%\n", "Percent Repaired", all > 0 ? 100 * repaired / all : 100.0);
+}
+
 static int
 info_info(struct nodetool *tool)
 {
@@ -79,7 +98,7 @@ info_info(struct nodetool *tool)
 		    nodetool_size((uint64_t)nodetool_int(chunks, "capacity_bytes")),
 		    requests - hits, requests, rate);
 	}
-	printf("%-23s: %s\n", "Percent Repaired", "0.0%");
+	info_repaired(tool);
 	if (json_array_size(tokens) != 1 && nodetool_option(tool, "-T") == NULL) {
 		printf("%-23s: (invoke with -T/--tokens to see all %zu tokens)\n", "Token",
 		    json_array_size(tokens));
@@ -99,13 +118,6 @@ info_status_binary(struct nodetool *tool)
 	return 0;
 }
 
-/* A key of the configuration, shown. */
-static const char *
-info_setting(struct nodetool *tool, const char *name)
-{
-	return nodetool_text(nodetool_get(tool, "settings"), name);
-}
-
 static int
 info_status_backup(struct nodetool *tool)
 {
@@ -113,41 +125,6 @@ info_status_backup(struct nodetool *tool)
 	    json_is_true(json_object_get(nodetool_get(tool, "info"), "incremental_backups"))
 		? "running"
 		: "not running");
-	return 0;
-}
-
-static int
-info_default_rf(struct nodetool *tool)
-{
-	printf("%s\n", info_setting(tool, "default_keyspace_rf"));
-	return 0;
-}
-
-static int
-info_column_index_size(struct nodetool *tool)
-{
-	printf("Current value for column_index_size: %s KiB\n",
-	    info_setting(tool, "column_index_size_in_kb"));
-	return 0;
-}
-
-static int
-info_snapshot_throttle(struct nodetool *tool)
-{
-	const char *throttle = info_setting(tool, "snapshot_links_per_second");
-
-	if (strcmp(throttle, "0") == 0)
-		printf("Snapshot throttle is disabled\n");
-	else
-		printf("Current snapshot throttle: %s links/s\n", throttle);
-	return 0;
-}
-
-static int
-info_concurrent_view_builders(struct nodetool *tool)
-{
-	printf("Current number of concurrent view builders in the system is: \n%s\n",
-	    info_setting(tool, "concurrent_materialized_view_builders"));
 	return 0;
 }
 
@@ -175,14 +152,6 @@ static const struct nodetool_option info_tokens_options[] = {
     {"-T", "--tokens", NULL, "Show all tokens"}, {NULL, NULL, NULL, NULL}};
 const struct nodetool_command nodetool_info_commands[] = {
     {"gcstats", "Garbage collection: there is none", "", 0, 0, NULL, info_gcstats, NULL},
-    {"getcolumnindexsize", "Granularity of the index inside a partition", "", 0, 0, NULL,
-	info_column_index_size, NULL},
-    {"getconcurrentviewbuilders", "How many view builders may run", "", 0, 0, NULL,
-	info_concurrent_view_builders, NULL},
-    {"getdefaultrf", "Replication factor of keyspaces that name none", "", 0, 0, NULL,
-	info_default_rf, NULL},
-    {"getsnapshotthrottle", "Limit of links a second while a snapshot is made", "", 0, 0, NULL,
-	info_snapshot_throttle, NULL},
     {"info", "The node: load, uptime, memory, caches", "", 0, 0, info_tokens_options, info_info,
 	NULL},
     {"sjk", "Java tools: there is no Java", "", 0, NODETOOL_WORDS_MAX - 1, NULL, info_sjk, NULL},

@@ -57,13 +57,19 @@ nodetool_check_tables(struct nodetool *tool, const json_t *tables)
 static int
 table_sstables(struct nodetool *tool)
 {
-	json_t *answer, *path;
+	bool shows_levels = nodetool_option(tool, "-l") != NULL;
+	json_t *answer, *each;
 	size_t index;
 
-	answer = nodetool_get(tool, "key?keyspace=%u&table=%u&key=%u", tool->words[0],
-	    tool->words[1], tool->words[2]);
-	json_array_foreach(json_object_get(answer, "sstables"), index, path)
-	    printf("%s\n", json_string_value(path));
+	answer = nodetool_get(tool, "key?keyspace=%u&table=%u&key=%u&hex=%s", tool->words[0],
+	    tool->words[1], tool->words[2],
+	    nodetool_option(tool, "-hf") != NULL ? "true" : "false");
+	json_array_foreach(json_object_get(answer, "sstables"), index, each)
+	{
+		if (shows_levels)
+			printf("%" PRId64 ": ", nodetool_int(each, "level"));
+		printf("%s\n", nodetool_text(each, "path"));
+	}
 	return 0;
 }
 
@@ -189,7 +195,7 @@ static const struct nodetool_option table_snapshot_options[] = {
     {"-e", "--ephemeral", NULL, "With the ephemeral ones"}, {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option table_sstables_options[] = {
     {"-hf", "--hex-format", NULL, "The key is in hex"},
-    {"-l", "--show-levels", NULL, "By level of the leveled strategy"}, {NULL, NULL, NULL, NULL}};
+    {"-l", "--show-levels", NULL, "With the level of each"}, {NULL, NULL, NULL, NULL}};
 
 const struct nodetool_command nodetool_table_commands[] = {
     {"datapaths", "Where the tables' data lies", "[--] [<keyspace.table>...]", 0,

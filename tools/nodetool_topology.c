@@ -89,8 +89,9 @@ topology_cleanup(struct nodetool *tool)
 			nodetool_refuse("too many tables");
 		used += (size_t)size;
 	}
-	(void)nodetool_post(tool, "cleanup?keyspace=%u&tables=%u",
-	    tool->word_count > 0 ? tool->words[0] : "", tables);
+	(void)nodetool_post(tool, "cleanup?keyspace=%u&tables=%u&jobs=%u",
+	    tool->word_count > 0 ? tool->words[0] : "", tables,
+	    nodetool_option(tool, "-j") != NULL ? nodetool_option(tool, "-j") : "");
 	return 0;
 }
 
@@ -233,7 +234,8 @@ static const struct nodetool_option topology_resume_options[] = {
     {"-f", "--force", NULL, "Resume although cassandra.reset_bootstrap_progress is set"},
     {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option topology_jobs_options[] = {
-    {"-j", "--jobs", "jobs", "Tables at once (as many as there are concurrent compactors)"},
+    {"-j", "--jobs", "jobs",
+	"How many SSTables of a table at once (2); 0: as many as there are compactors"},
     {NULL, NULL, NULL, NULL}};
 static const struct nodetool_option topology_rebuild_options[] = {
     {"-ks", "--keyspace", "specific_keyspace", "Only this keyspace"},

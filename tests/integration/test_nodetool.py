@@ -229,6 +229,63 @@ def test_settings_change_while_it_runs(server):
     assert server.nodetool("statusautocompaction", "nt") == "running\n"
 
 
+def test_settings_of_cassandra_are_read_back(server, session, table):
+    for name, value, shown in (
+            ("columnindexsize", 32, "Current value for column_index_size: 32 KiB\n"),
+            ("batchlogreplaythrottle", 77, "Batchlog replay throttle: 77 KB/s\n"),
+            ("snapshotthrottle", 1000, "Current snapshot throttle: 1000 links/s\n"),
+            ("snapshotthrottle", 0, "Snapshot throttle is disabled\n"),
+            ("defaultrf", 2, "2\n")):
+        server.nodetool(f"set{name}", value)
+        assert server.nodetool(f"get{name}") == shown
+    session.execute("CREATE KEYSPACE two WITH replication = {'class': 'SimpleStrategy'}")
+    assert session.execute("SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = 'two'"
+                           ).one()[0]["replication_factor"] == "2"
+    server.nodetool("setdefaultrf", 1)
+    # One that has a factor keeps it.
+    session.execute("ALTER KEYSPACE two WITH replication = {'class': 'SimpleStrategy'}")
+    assert session.execute("SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = 'two'"
+                           ).one()[0]["replication_factor"] == "2"
+    server.nodetool("setdefaultrf", 0, status=1)
+    server.nodetool("setdefaultrf", "many", status=1)
+    server.nodetool("flush", "nt")
+    assert re.search(r"^RangeKeySample: \n(\t-?\d+\n)+$", server.nodetool("rangekeysample"))
+
+
+def test_the_snapshot_throttle_slows_snapshots(server, table):
+    server.nodetool("flush", "nt")
+    server.nodetool("setsnapshotthrottle", 4)
+    began = time.monotonic()
+    server.nodetool("snapshot", "-t", "slow", "nt")
+    server.nodetool("setsnapshotthrottle", 0)
+    # Eight components and more, a quarter of a second each.
+    assert time.monotonic() - began > 1.5
+    server.nodetool("clearsnapshot", "-t", "slow")
+
+
+def test_old_protocol_versions_can_be_refused(server):
+    from cassandra.cluster import NoHostAvailable
+
+    server.nodetool("disableoldprotocolversions")
+    with pytest.raises(NoHostAvailable):
+        server.connect(protocol_version=4)
+    server.connect(protocol_version=5)
+    server.nodetool("enableoldprotocolversions")
+    server.connect(protocol_version=4)
+
+
+def test_flushes_have_their_three_stages(server, session, table):
+    session.execute("INSERT INTO nt.t (id, v) VALUES (1, 'x')")
+    server.nodetool("flush", "nt")
+
+    def all_counted():
+        text = server.nodetool("tpstats")
+        return all(int(column(text, "Completed", stage)) > 0
+                   for stage in ("MemtableFlushWriter", "MemtablePostFlush", "MemtableReclaimMemory"))
+
+    server.wait_until(all_counted, "a flush in all three stages")
+
+
 def test_clientstats_shows_this_driver(server, session):
     text = server.nodetool("clientstats", "--all")
     assert "DataStax Python Driver" in text or "Python Driver" in text
@@ -271,7 +328,8 @@ def test_top_partitions(server, session, table):
 
 def test_wrong_usage_says_so(server):
     assert "See 'nodetool help'" in server.nodetool("no_such_command", status=1)
-    assert "does not have" in server.nodetool("rebuild_index", status=2)
+    assert "rebuild_index is not supported: there are no secondary indexes" in server.nodetool(
+        "rebuild_index", status=2)
     server.nodetool("getendpoints", "nt", status=1)
     server.nodetool("flush", "no_such_keyspace", status=1)
     assert "tpstats" in server.nodetool("help")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """nodetool compact with arguments, upgradesstables, verify, scrub, tablestats -s and -t."""
 import glob
+import json
 import os
 
 import pytest
@@ -110,6 +111,94 @@ def test_upgradesstables(node):
     assert set(read(session)) == set(range(10)) - {3}
 
 
+def test_verify_can_ask_for_the_policy(new_server):
+    server = new_server(disk_failure_policy="stop_paranoid").start()
+    session = server.connect()
+    session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.set_keyspace("ks")
+    table(session)
+    fill(server, session, range(KEYS))
+    damage(data_files(server)[0], 50)
+    server.nodetool("verify", "ks", "t", status=2)
+    assert server.nodetool("statusbinary") == "running\n"
+    server.nodetool("verify", "-d", "ks", "t", status=2)
+    server.wait_until(lambda: server.nodetool("statusbinary") == "not running\n", "a stop")
+
+
+def test_rewriting_takes_jobs(node):
+    server, session = node
+    table(session)
+    for part in range(5):
+        fill(server, session, range(part * 10, part * 10 + 10))
+    for jobs, first in ((1, 6), (3, 11), (0, 16)):
+        server.nodetool("upgradesstables", "-a", "-j", jobs, "ks", "t")
+        assert sorted(numbers(server)) == list(range(first, first + 5))
+    server.nodetool("garbagecollect", "-j", 4, "ks", "t")
+    assert sorted(numbers(server)) == list(range(21, 26))
+    server.nodetool("scrub", "-j", 4, "-ns", "ks", "t")
+    assert sorted(numbers(server)) == list(range(26, 31))
+    server.nodetool("cleanup", "-j", 4, "ks", "t")
+    assert set(read(session)) == set(range(50))
+    server.nodetool("upgradesstables", "-a", "-j", "x", "ks", "t", status=1)
+
+
+def test_recompress_takes_those_that_are_compressed_otherwise(node):
+    server, session = node
+    table(session)
+    fill(server, session, range(10))
+    session.execute("ALTER TABLE t WITH compression = {'class': 'ZstdCompressor', 'chunk_length_in_kb': 16}")
+    server.nodetool("recompress_sstables", "ks", "t")
+    assert numbers(server) == [2]
+    server.nodetool("recompress_sstables", "ks", "t")
+    assert numbers(server) == [2]
+    session.execute("ALTER TABLE t WITH compression = {'enabled': 'false'}")
+    server.nodetool("recompress_sstables", "ks", "t")
+    assert numbers(server) == [3]
+    assert set(read(session)) == set(range(10))
+
+
+def test_import_takes_sstables_of_any_folder(node, tmp_path):
+    server, session = node
+    table(session)
+    fill(server, session, range(10))
+    fill(server, session, range(10, 20))
+    folder = tmp_path / "in"
+    folder.mkdir()
+    server.nodetool("snapshot", "-t", "all", "ks")
+    session.execute("TRUNCATE t")
+    source = glob.glob(os.path.join(server.path, "data/data/ks/t-*/snapshots/all"))[0]
+    for name in os.listdir(source):
+        if name.startswith("nb-"):
+            (folder / name).write_bytes(open(os.path.join(source, name), "rb").read())
+    server.nodetool("import", "-p", "ks", "t", folder)
+    assert set(read(session)) == set(range(20))
+    assert len(list(folder.glob("*-Data.db"))) == 2
+    session.execute("TRUNCATE t")
+    # One is damaged: it stays where it is and is told of, the other is taken and leaves.
+    path = str(folder / "nb-2-big-Data.db")
+    damage(path, 20)
+    out = server.nodetool("import", "ks", "t", folder, status=2)
+    assert path in out and "1 SSTables were not imported" in out
+    assert set(read(session)) == set(range(10))
+    assert [file.name for file in folder.glob("*-Data.db")] == ["nb-2-big-Data.db"]
+    server.nodetool("import", "ks", "t", tmp_path / "nowhere", status=2)
+    server.nodetool("import", "ks", "none", folder, status=1)
+    server.stop()
+    server.start()
+    assert set(read(server.connect("ks"))) == set(range(10))
+
+
+def test_getsstables_takes_hex_and_shows_levels(node):
+    server, session = node
+    table(session)
+    fill(server, session, range(3))
+    path = data_files(server)[0]
+    assert server.nodetool("getsstables", "ks", "t", 1) == path + "\n"
+    assert server.nodetool("getsstables", "-hf", "-l", "ks", "t", "00000001") == f"0: {path}\n"
+    assert server.nodetool("getsstables", "-hf", "ks", "t", "00000009") == ""
+    server.nodetool("getsstables", "-hf", "ks", "t", "1x", status=1)
+
+
 def test_verify_names_what_is_damaged(node):
     server, session = node
     table(session)
@@ -123,7 +212,9 @@ def test_verify_names_what_is_damaged(node):
     assert f"{path} is damaged" in out and "1 of 2 SSTables are damaged" in out
     # Asked for by somebody: disk_failure_policy has nothing to do with it.
     assert "Stopping transports" not in server.log()
-    assert "not supported" in server.nodetool("verify", "-q", "ks", status=2)
+    # The index is sound.
+    server.nodetool("verify", "-q", "-t", "-c", "ks", "t")
+    server.nodetool("verify", "-r", "ks", "t", status=2)
 
 
 def test_scrub_keeps_what_can_be_read(node):
@@ -184,6 +275,10 @@ def test_tablestats_sorted(node):
     assert "\tTable: ks.large\n\tSSTable count: 1\n\tOld SSTable count: 0\n" in out
     out = server.nodetool("tablestats", "-s", "space_used_live", "ks")
     assert [line.strip() for line in out.splitlines() if "Table: " in line] == ["Table: ks.large", "Table: ks.small"]
+    out = json.loads(server.nodetool("tablestats", "-s", "writes", "-t", "1", "-F", "json"))
+    assert out["ks.large"]["local_write_count"] == 200 and "ks.small" not in out
+    out = server.nodetool("tablestats", "-i", "ks.small", "ks.large", "-F", "yaml")
+    assert "small:" not in out and "local:" in out
     out = server.nodetool("tablestats", "ks.small")
     assert "\t\tTable: small\n\t\tSSTable count: 1\n\t\tOld SSTable count: 0\n" in out
     assert "argument for sort must be one of: " in server.nodetool("tablestats", "-s", "size", status=1)

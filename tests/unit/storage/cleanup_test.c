@@ -58,7 +58,7 @@ START_TEST(test_cleanup_drops_what_is_not_owned)
 	ck_assert_uint_gt(expected, 50);
 	ck_assert_uint_lt(expected, 150);
 	ck_assert_msg(
-	    store_cleanup(fixture.store, test_table(), owned, 2, &err) == 0, "%s", err.text);
+	    store_cleanup(fixture.store, test_table(), owned, 2, 2, &err) == 0, "%s", err.text);
 	ck_assert_uint_eq(store_fixture_count(&fixture), expected);
 	ck_assert_uint_eq(store_fixture_sstables(&fixture), 2);
 	for (int32_t pk = 0; pk < 200; pk++) {
@@ -70,15 +70,15 @@ START_TEST(test_cleanup_drops_what_is_not_owned)
 			ck_assert_str_eq(value, "v");
 	}
 	/* Once more changes nothing; after a start it is still so. */
-	ck_assert_int_eq(store_cleanup(fixture.store, test_table(), owned, 2, &err), 0);
+	ck_assert_int_eq(store_cleanup(fixture.store, test_table(), owned, 2, 2, &err), 0);
 	store_fixture_close(&fixture);
 	store_fixture_open(&fixture);
 	ck_assert_uint_eq(store_fixture_count(&fixture), expected);
 	/* All is owned, nothing is. */
 	owned[0].right = owned[0].left;
-	ck_assert_int_eq(store_cleanup(fixture.store, test_table(), owned, 1, &err), 0);
+	ck_assert_int_eq(store_cleanup(fixture.store, test_table(), owned, 1, 2, &err), 0);
 	ck_assert_uint_eq(store_fixture_count(&fixture), expected);
-	ck_assert_int_eq(store_cleanup(fixture.store, test_table(), NULL, 0, &err), 0);
+	ck_assert_int_eq(store_cleanup(fixture.store, test_table(), NULL, 0, 2, &err), 0);
 	ck_assert_uint_eq(store_fixture_count(&fixture), 0);
 	ck_assert_uint_eq(store_fixture_sstables(&fixture), 0);
 }
