@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "server/cluster.h"
 #include "server/node_failure.h"
 #include "server/node.h"
 #include "storage/store.h"
@@ -45,13 +46,19 @@ node_react_to_commit_log(const char *policy)
 					     : NODE_GOES_ON;
 }
 
-/* On MiscStage: closing waits for what is in flight. */
+/*
+ * On MiscStage: closing waits for what is in flight. The others are told that the node is gone
+ * (StorageService.stopTransports), so that they send it nothing more.
+ */
 static void
 node_stop_transports(void *argument)
 {
 	struct node *node = argument;
+	struct error err;
 
 	network_disable(node->network);
+	if (cluster_set_gossiping(node->cluster, false, &err) != 0)
+		log_warn("gossip was not stopped: %s", err.text);
 }
 
 static void

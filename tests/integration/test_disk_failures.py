@@ -198,3 +198,5 @@ def test_connections_are_closed_when_the_transports_stop(new_server):
     server.wait_until(lambda: not is_serving(server), "stop of the transports")
     with pytest.raises(NoHostAvailable):
         server.connect()
+    server.wait_until(lambda: server.nodetool("statusgossip") == "not running\n", "stop of gossip")
+    assert server.stop() == 0

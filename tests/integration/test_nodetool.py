@@ -9,6 +9,7 @@ import urllib.request
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
+from conftest import ROOT
 from cassandra import ReadTimeout, WriteTimeout
 
 SIMPLE = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
@@ -424,3 +425,9 @@ def test_a_scan_that_finds_nothing_ends_with_its_timeout(server, session, table,
     finally:
         server.nodetool("settimeout", "range", 10000)
     assert not list(session.execute(query))
+
+
+def test_the_manual_names_every_command(server):
+    commands = re.findall(r"^    (\w+) +", server.nodetool("help"), re.M)
+    with open(f"{ROOT}/man/nodetool.1", encoding="utf-8") as manual:
+        assert re.findall(r"^\.TP\n\.B (\w+)$", manual.read(), re.M) == sorted(commands)
