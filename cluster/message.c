@@ -159,17 +159,24 @@ message_payload_unref(struct message_payload *payload)
 struct message *
 message_new(uint8_t verb, struct message_payload *payload)
 {
-	struct message *message = zalloc(sizeof(*message));
+	struct message *message = malloc(sizeof(*message));
 
-	if (message == NULL) {
+	if (message == NULL)
 		message_payload_unref(payload);
-		return NULL;
-	}
-	atomic_init(&message->references, 1);
-	message->verb = verb;
-	message->flags = verb_is_urgent(verb) ? MESSAGE_URGENT : 0;
-	message->payload = payload;
+	else
+		message_init(message, verb, payload, NULL);
 	return message;
+}
+
+void
+message_init(struct message *message, uint8_t verb, struct message_payload *payload,
+    void (*release)(struct message *message))
+{
+	*message = (struct message){.references = 1,
+	    .verb = verb,
+	    .flags = verb_is_urgent(verb) ? MESSAGE_URGENT : 0,
+	    .payload = payload,
+	    .release = release};
 }
 
 int
@@ -202,6 +209,11 @@ message_unref(struct message *message)
 		return;
 	if (message->on_free != NULL)
 		message->on_free(message);
+	if (message->release != NULL) {
+		message_payload_unref(message->payload);
+		message->release(message);
+		return;
+	}
 	free(message->forwards);
 	/* A payload within its block may live on in other messages; the last reference to it frees both. */
 	if (message->payload != NULL && message->payload->is_within) {

@@ -144,6 +144,9 @@ struct message {
 	/* The peer that `from` is, where who made or read the message knows it; NULL: to be looked up. */
 	struct peer *peer;
 	void *owner; /* messaging's */
+	/* Of who made it within something larger (message_init()): takes the memory back when the last reference is gone, in
+	 * place of free(); `forwards` are its as well. */
+	void (*release)(struct message *message);
 	/* The transport's, for what it read: told when the last reference goes. */
 	void (*on_free)(struct message *message);
 	void *transport;
@@ -164,6 +167,9 @@ message_payload_slice(const struct message *message)
  * is, all other fields zero and the caller's to fill. NULL: no memory (the payload is released).
  */
 struct message *message_new(uint8_t verb, struct message_payload *payload);
+/* The same in memory that is there, and is given back by release(). */
+void message_init(struct message *message, uint8_t verb, struct message_payload *payload,
+    void (*release)(struct message *message));
 /* The message belongs to a traced request; nothing where that is not traced. */
 void message_set_trace(struct message *message, const struct trace *trace);
 /* Room for `count` forwards, zeroed, in message->forwards. -1: no memory. */

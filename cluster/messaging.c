@@ -622,15 +622,21 @@ void
 messaging_request(struct messaging *messaging, struct peer *to, struct message *message,
     uint64_t timeout_ns, struct message_callback *callback, struct worker *worker)
 {
-	uint64_t now = env_monotonic_ns(messaging->env->env);
+	messaging_request_at(messaging, to, message, env_monotonic_ns(messaging->env->env),
+	    timeout_ns, callback, worker);
+}
 
+void
+messaging_request_at(struct messaging *messaging, struct peer *to, struct message *message,
+    uint64_t now_ns, uint64_t timeout_ns, struct message_callback *callback, struct worker *worker)
+{
 	assert(!verb_is_answer(message->verb) && timeout_ns > 0);
 	if (message->id == 0)
 		message->id = messaging_next_id(messaging);
 	message->flags |= MESSAGE_WANTS_FAILURE;
-	messaging_fill(messaging, message, now, timeout_ns);
+	messaging_fill(messaging, message, now_ns, timeout_ns);
 	callback->peer = to;
-	callback->sent_ns = now;
+	callback->sent_ns = now_ns;
 	callback->id = message->id;
 	callback->verb = message->verb;
 	callback->trace_began_ns =
@@ -640,26 +646,24 @@ messaging_request(struct messaging *messaging, struct peer *to, struct message *
 		callback->on_answer(callback, NULL, FAILURE_TIMEOUT, worker);
 		return;
 	}
-	messaging_insert(messaging, callback, now, message->expires_ns);
+	messaging_insert(messaging, callback, now_ns, message->expires_ns);
 	messaging_dispatch(messaging, to, message, worker);
 }
 
 void
 messaging_expect(struct messaging *messaging, struct peer *from, enum verb verb, uint64_t id,
-    uint64_t timeout_ns, struct message_callback *callback)
+    uint64_t now_ns, uint64_t timeout_ns, struct message_callback *callback)
 {
-	uint64_t now = env_monotonic_ns(messaging->env->env);
-
 	assert(id != 0 && timeout_ns > 0);
 	callback->peer = from;
-	callback->sent_ns = now;
+	callback->sent_ns = now_ns;
 	callback->id = id;
 	callback->verb = (uint8_t)verb;
 	if (atomic_load_explicit(&messaging->is_closed, memory_order_relaxed)) {
 		callback->on_answer(callback, NULL, FAILURE_TIMEOUT, NULL);
 		return;
 	}
-	messaging_insert(messaging, callback, now, now + timeout_ns);
+	messaging_insert(messaging, callback, now_ns, now_ns + timeout_ns);
 }
 
 void

@@ -97,9 +97,12 @@ uint64_t messaging_next_id(struct messaging *messaging);
  */
 void messaging_request(struct messaging *messaging, struct peer *to, struct message *message,
     uint64_t timeout_ns, struct message_callback *callback, struct worker *worker);
+/* The same of somebody who has just looked at the clock. */
+void messaging_request_at(struct messaging *messaging, struct peer *to, struct message *message,
+    uint64_t now_ns, uint64_t timeout_ns, struct message_callback *callback, struct worker *worker);
 /* Wait for the answer to an id that goes out within another message (a forward). Before that message is sent. */
 void messaging_expect(struct messaging *messaging, struct peer *from, enum verb verb, uint64_t id,
-    uint64_t timeout_ns, struct message_callback *callback);
+    uint64_t now_ns, uint64_t timeout_ns, struct message_callback *callback);
 /* Nobody waits. Takes over one reference of the message. expires: timeout_ns from now, 0: never. Keeps an id and a
  * `from` that are set: a forwarded request's answers go to whom it came from. */
 void messaging_send(struct messaging *messaging, struct peer *to, struct message *message,

@@ -126,13 +126,15 @@ partition_request_begin(struct coordinator *coordinator, struct coordinator_read
 {
 	struct read_request *request =
 	    read_request_new(coordinator, read, COORDINATOR_TIMEOUT_READ);
-	uint32_t replicas = 0;
+	uint32_t replicas = 0, calls = 0;
 	struct error err;
 	int rc = 0;
 
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		replicas += plans[i].count;
-	if (request == NULL || read_request_make_parts(request, count, replicas) != 0)
+		calls += plans[i].contact_count;
+	}
+	if (request == NULL || read_request_make_parts(request, count, replicas, calls) != 0)
 		rc = error_set(&err, ERROR_NO_MEMORY, "no memory for a read");
 	if (rc == 0)
 		rc = partition_request_fill(request, read, plans, count, &err);

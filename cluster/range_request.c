@@ -94,7 +94,7 @@ range_request_make_batch(struct read_request *request, uint32_t count, struct er
 
 	for (uint32_t i = 0; i < count; i++)
 		replicas += scan->batch[i].plan.count;
-	if (read_request_make_parts(request, count, replicas) != 0)
+	if (read_request_make_parts(request, count, replicas, 0) != 0)
 		return range_no_memory(err);
 	if (trace_is_on(&request->trace))
 		trace_event(request->coordinator->ring.cluster, &request->trace,
@@ -216,7 +216,8 @@ range_request_settled(struct read_request *request, struct worker *worker)
 		if (rc == 0 && count > 0) {
 			rc = range_request_make_batch(request, count, &err);
 			if (rc == 0) {
-				read_request_send(request, worker);
+				read_request_send(
+				    request, coordinator_now(request->coordinator), worker);
 				return;
 			}
 		}

@@ -58,8 +58,8 @@ read_request_unref(struct read_request *request)
 	for (call = request->calls; call != NULL; call = next_call) {
 		next_call = call->next;
 		message_unref(call->answer);
-		buffer_fini(&call->local);
-		free(call);
+		if (!call->is_within)
+			free(call);
 	}
 	for (block = request->blocks; block != NULL; block = next_block) {
 		next_block = block->next;
@@ -74,10 +74,11 @@ read_request_unref(struct read_request *request)
 }
 
 int
-read_request_make_parts(struct read_request *request, uint32_t count, uint32_t replicas)
+read_request_make_parts(
+    struct read_request *request, uint32_t count, uint32_t replicas, uint32_t calls)
 {
 	struct read_block *block = zalloc(sizeof(*block) + count * sizeof(*block->parts) +
-	    replicas * sizeof(struct read_replica));
+	    replicas * sizeof(struct read_replica) + calls * sizeof(struct read_call));
 	struct read_replica *replica;
 
 	if (block == NULL)
@@ -91,6 +92,10 @@ read_request_make_parts(struct read_request *request, uint32_t count, uint32_t r
 		block->parts[i].request = request;
 	/* read_part_init() deals them out in order. */
 	block->parts[0].replicas = replica;
+	lock_take(&request->lock);
+	request->spare_calls = (struct read_call *)(replica + replicas);
+	request->spare_count = calls;
+	lock_drop(&request->lock);
 	request->parts = block->parts;
 	request->part_count = request->unsettled = count;
 	return 0;
@@ -241,12 +246,20 @@ static struct read_call *
 read_call_new(struct read_part *part, uint32_t replica, enum read_call_kind kind)
 {
 	struct read_request *request = part->request;
-	struct read_call *call = xzalloc(sizeof(*call));
+	struct read_call *call = NULL;
 
+	lock_take(&request->lock);
+	if (request->spare_count > 0) {
+		request->spare_count--;
+		call = request->spare_calls++;
+		call->is_within = true;
+	}
+	lock_drop(&request->lock);
+	if (call == NULL)
+		call = xzalloc(sizeof(*call));
 	call->part = part;
 	call->replica = replica;
 	call->kind = (uint8_t)kind;
-	buffer_init(&call->local);
 	lock_take(&request->lock);
 	call->next = request->calls;
 	request->calls = call;
@@ -347,8 +360,7 @@ read_call_answered(struct message_callback *callback, const struct message *answ
 static struct slice
 read_call_bytes(const struct read_call *call)
 {
-	return call->answer != NULL ? message_payload_slice(call->answer)
-				    : buffer_slice(&call->local);
+	return call->answer != NULL ? message_payload_slice(call->answer) : call->local;
 }
 
 static void
@@ -366,12 +378,12 @@ read_call_trace(const struct read_call *call, struct worker *worker)
 
 /* Takes over a reference of the payload (NULL: there was no memory for it). */
 static void
-read_call_send(
-    struct read_call *call, enum verb verb, struct message_payload *payload, struct worker *worker)
+read_call_send(struct read_call *call, enum verb verb, struct message_payload *payload,
+    uint64_t now_ns, struct worker *worker)
 {
 	struct read_request *request = call->part->request;
 	struct coordinator *coordinator = request->coordinator;
-	uint64_t now = coordinator_now(coordinator), left_ns = 1;
+	uint64_t left_ns = 1;
 	struct message *message = payload == NULL ? NULL : message_new(verb, payload);
 
 	read_request_ref(request);
@@ -381,15 +393,15 @@ read_call_send(
 	}
 	if (call->kind == READ_CALL_REPAIR)
 		left_ns = coordinator_timeout_ns(coordinator, COORDINATOR_TIMEOUT_WRITE);
-	else if (request->deadline_ns > now)
-		left_ns = request->deadline_ns - now;
+	else if (request->deadline_ns > now_ns)
+		left_ns = request->deadline_ns - now_ns;
 	if (trace_is_on(&request->trace)) {
 		message_set_trace(message, &request->trace);
 		read_call_trace(call, worker);
 	}
 	call->callback.on_answer = read_call_answered;
-	messaging_request(coordinator->ring.messaging, call->part->replicas[call->replica].peer,
-	    message, left_ns, &call->callback, worker);
+	messaging_request_at(coordinator->ring.messaging, call->part->replicas[call->replica].peer,
+	    message, now_ns, left_ns, &call->callback, worker);
 }
 
 /* ---- This node's own data ------------------------------------------------------------------ */
@@ -420,16 +432,28 @@ read_call_run_here(
 	    .check_argument = request};
 	struct read_response_stats stats = {0};
 	uint64_t began = coordinator_now(coordinator);
+	struct buffer own, *out = &own;
 	enum failure_reason reason = FAILURE_UNKNOWN;
 	struct error err;
 	int rc;
 
 	read_request_ref(request);
 	coordinator_trace_read(coordinator, &request->trace, worker, command);
-	rc = read_response_execute(coordinator->store, command, &options, request->read->arena,
-	    &call->local, &stats, &err);
+	buffer_init(&own);
+	/* A range's answer may be large, and the worker would keep its memory. */
+	if (!command->is_range && worker_is_current(worker))
+		out = &worker->scratch;
+	buffer_clear(out);
+	rc = read_response_execute(
+	    coordinator->store, command, &options, request->read->arena, out, &stats, &err);
 	if (rc == 0)
-		rc = buffer_check(&call->local, &err);
+		rc = buffer_check(out, &err);
+	if (rc == 0) {
+		call->local = arena_copy(request->read->arena, buffer_slice(out));
+		if (slice_is_null(call->local))
+			rc = error_set(&err, ERROR_NO_MEMORY, "no memory for a read");
+	}
+	buffer_fini(&own);
 	if (rc != 0)
 		reason = coordinator_reason(&err);
 	if (rc == 0 && trace_is_on(&request->trace))
@@ -446,12 +470,12 @@ read_call_run_here(
 
 /* Send a call that `waiting` counts already; our own is left for later. */
 static void
-read_call_ask(struct read_call *call, struct worker *worker)
+read_call_ask(struct read_call *call, uint64_t now_ns, struct worker *worker)
 {
 	struct read_part *part = call->part;
 
 	read_call_send(call, part->is_range ? VERB_RANGE_REQ : VERB_READ_REQ,
-	    read_part_payload(part, call->kind == READ_CALL_DIGEST), worker);
+	    read_part_payload(part, call->kind == READ_CALL_DIGEST), now_ns, worker);
 }
 
 static void
@@ -493,7 +517,7 @@ read_part_contact_more(struct read_part *part, bool is_late, struct worker *work
 	lock_take(&request->lock);
 	part->replicas[index].first = call;
 	lock_drop(&request->lock);
-	read_call_ask(call, worker);
+	read_call_ask(call, coordinator_now(request->coordinator), worker);
 	return true;
 }
 
@@ -535,7 +559,7 @@ read_part_start_timer(struct read_part *part)
 
 /* Ask the contacts: others first, then what is ours is read while they work. */
 static void
-read_part_send(struct read_part *part, struct worker *worker)
+read_part_send(struct read_part *part, uint64_t now_ns, struct worker *worker)
 {
 	uint32_t count = part->contact_count, whole = 1;
 	struct read_call *here = NULL;
@@ -559,7 +583,7 @@ read_part_send(struct read_part *part, struct worker *worker)
 	part->waiting = (int32_t)count;
 	for (uint32_t i = 0; i < count; i++) {
 		if (part->replicas[i].first != here)
-			read_call_ask(part->replicas[i].first, worker);
+			read_call_ask(part->replicas[i].first, now_ns, worker);
 	}
 	read_part_start_timer(part);
 	if (here != NULL)
@@ -567,13 +591,13 @@ read_part_send(struct read_part *part, struct worker *worker)
 }
 
 void
-read_request_send(struct read_request *request, struct worker *worker)
+read_request_send(struct read_request *request, uint64_t now_ns, struct worker *worker)
 {
 	struct read_part *parts = request->parts;
 	uint32_t count = request->part_count;
 
 	for (uint32_t i = 0; i < count; i++)
-		read_part_send(&parts[i], worker);
+		read_part_send(&parts[i], now_ns, worker);
 }
 
 /* ---- The end ------------------------------------------------------------------------------- */
@@ -785,7 +809,8 @@ read_call_repair(struct read_call *call, const struct mutation *mutation, struct
 	if (buffer_check(&encoded, &err) == 0)
 		payload = message_payload_new(buffer_slice(&encoded));
 	buffer_fini(&encoded);
-	read_call_send(call, VERB_READ_REPAIR_REQ, payload, worker);
+	read_call_send(call, VERB_READ_REPAIR_REQ, payload,
+	    coordinator_now(call->part->request->coordinator), worker);
 }
 
 /* Send what the replicas lack, ours too. True: something was sent. */
@@ -867,8 +892,8 @@ read_call_ask_more(struct read_call *call, struct worker *worker)
 	if (buffer_check(&encoded, &err) == 0)
 		payload = message_payload_new(buffer_slice(&encoded));
 	buffer_fini(&encoded);
-	read_call_send(
-	    call, call->command->is_range ? VERB_RANGE_REQ : VERB_READ_REQ, payload, worker);
+	read_call_send(call, call->command->is_range ? VERB_RANGE_REQ : VERB_READ_REQ, payload,
+	    coordinator_now(call->part->request->coordinator), worker);
 }
 
 static int
@@ -1046,7 +1071,7 @@ read_part_fetch_all(struct read_part *part, struct worker *worker)
 		if (replica->peer->is_local)
 			here = i;
 		else
-			read_call_ask(replica->data, worker);
+			read_call_ask(replica->data, coordinator_now(request->coordinator), worker);
 	}
 	if (here != UINT32_MAX)
 		read_call_run_here(part->replicas[here].data, part->command, worker);
@@ -1205,6 +1230,6 @@ read_request_run(struct read_request *request, struct worker *worker)
 void
 read_request_begin(struct read_request *request, struct worker *worker)
 {
-	read_request_send(request, worker);
+	read_request_send(request, request->began_ns, worker);
 	read_request_run(request, worker);
 }

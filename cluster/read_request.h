@@ -39,11 +39,12 @@ struct read_call {
 	uint8_t kind; /* enum read_call_kind */
 	uint8_t state; /* enum read_call_state; guarded by the request's lock */
 	uint16_t reason; /* of a failure */
+	bool is_within; /* of a block */
 	const struct read_command *command; /* ASK; in the caller's arena */
 	uint32_t index; /* ASK: of the resolver's request */
 	/* What came; constant once state is ANSWERED. */
 	struct message *answer; /* one reference; NULL: `local` */
-	struct buffer local; /* owned; of this node's own read */
+	struct slice local; /* of this node's own read; in the caller's arena */
 	struct read_digest digest; /* of `local` */
 	/* REPAIR of this node's own data. */
 	struct store_write write;
@@ -101,6 +102,8 @@ struct read_request {
 	struct read_part *ready_first, *ready_last;
 	bool is_running; /* somebody takes the ready parts, or is about to */
 	struct read_call *calls; /* all of them, owned */
+	struct read_call *spare_calls; /* of the newest block */
+	uint32_t spare_count;
 
 	/* The runner's. */
 	struct coordinator_read *read; /* NULL once on_done is called */
@@ -114,15 +117,19 @@ struct read_request {
 struct read_request *read_request_new(struct coordinator *coordinator,
     struct coordinator_read *read, enum coordinator_timeout timeout);
 void read_request_unref(struct read_request *request);
-/* Room for `count` parts with `replicas` replicas in all, zeroed, as the request's next batch. -1: no memory. */
-int read_request_make_parts(struct read_request *request, uint32_t count, uint32_t replicas);
+/*
+ * Room for `count` parts with `replicas` replicas in all, zeroed, as the request's next batch, and for `calls` calls, which are
+ * what is usually asked. -1: no memory.
+ */
+int read_request_make_parts(
+    struct read_request *request, uint32_t count, uint32_t replicas, uint32_t calls);
 /* The part reads `command` from the plan's replicas. Encodes what is sent. */
 int read_part_init(struct read_part *part, const struct read_command *command,
     const struct replica_plan *plan, bool is_range, struct error *err);
 /* Ask the contacts of all parts, and run as long as something can be done. The runner's reference is gone then. */
 void read_request_begin(struct read_request *request, struct worker *worker);
 /* ... from within a run: the next batch. */
-void read_request_send(struct read_request *request, struct worker *worker);
+void read_request_send(struct read_request *request, uint64_t now_ns, struct worker *worker);
 /* on_done with an error. */
 void
 read_request_fail(struct read_request *request, const struct error *err, struct worker *worker);

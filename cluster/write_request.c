@@ -36,6 +36,12 @@ struct write_target {
 	uint16_t reason;
 };
 
+/* To a replica, or to a remote data center; lies in the request's memory. */
+struct write_message {
+	struct message message; /* first */
+	struct write_request *request;
+};
+
 struct write_quorum {
 	int32_t left; /* answers that are still needed */
 	int32_t candidates; /* who may still give one */
@@ -68,6 +74,9 @@ struct write_request {
 	const struct table_metadata *table; /* of the first mutation; until on_done */
 	uint32_t part_count;
 	struct write_part *parts;
+	/* The starting thread's: what of the block is not used yet. */
+	struct write_message *messages;
+	struct message_forward *forwards;
 
 	struct lock lock; /* guards what follows */
 	struct coordinator_write *write; /* NULL once on_done is called */
@@ -90,6 +99,26 @@ write_request_unref(struct write_request *request)
 	lock_fini(&request->lock);
 	free(request->refusal);
 	free(request);
+}
+
+static void
+write_message_release(struct message *message)
+{
+	write_request_unref(((struct write_message *)message)->request);
+}
+
+static struct message *
+write_message_new(struct write_part *part)
+{
+	struct write_request *request = part->request;
+	struct write_message *message = request->messages++;
+
+	message_payload_ref(part->payload);
+	message_init(&message->message, VERB_MUTATION_REQ, part->payload, write_message_release);
+	message_set_trace(&message->message, &request->trace);
+	message->request = request;
+	atomic_fetch_add_explicit(&request->references, 1, memory_order_relaxed);
+	return &message->message;
 }
 
 /* ---- Deciding ------------------------------------------------------------------------------ */
@@ -291,15 +320,10 @@ write_part_send_remote(struct write_part *part, const char *datacenter, struct w
 		count += part->targets[i].remote_datacenter == datacenter;
 	/* One after the other: as fair as dice, and no system call. */
 	chosen = (uint32_t)(messaging_next_id(messaging) / count % count);
-	message_payload_ref(part->payload);
-	message = message_new(VERB_MUTATION_REQ, part->payload);
-	if (message != NULL && count > 1 &&
-	    message_forwards_alloc(message, (uint16_t)(count - 1)) != 0) {
-		message_unref(message);
-		message = NULL;
-	}
-	if (message != NULL)
-		message_set_trace(message, &request->trace);
+	message = write_message_new(part);
+	message->forwards = request->forwards;
+	message->forward_count = (uint16_t)(count - 1);
+	request->forwards += count - 1;
 	for (uint32_t i = 0; i < part->target_count; i++) {
 		struct write_target *target = &part->targets[i];
 
@@ -307,9 +331,7 @@ write_part_send_remote(struct write_part *part, const char *datacenter, struct w
 			continue;
 		target->remote_datacenter = NULL;
 		target->is_sent = true;
-		if (message == NULL) {
-			write_target_answered(&target->callback, NULL, FAILURE_UNKNOWN, worker);
-		} else if (chosen-- == 0) {
+		if (chosen-- == 0) {
 			first = target;
 		} else {
 			message->forwards[forward].to = target->peer->endpoint;
@@ -319,13 +341,13 @@ write_part_send_remote(struct write_part *part, const char *datacenter, struct w
 			coordinator_trace_peer(coordinator, &request->trace, worker,
 			    "Adding forward message to", target->peer);
 			messaging_expect(messaging, target->peer, VERB_MUTATION_REQ,
-			    message->forwards[forward].id, request->timeout_ns, &target->callback);
+			    message->forwards[forward].id, request->began_ns, request->timeout_ns,
+			    &target->callback);
 			forward++;
 		}
 	}
-	if (first != NULL)
-		messaging_request(
-		    messaging, first->peer, message, request->timeout_ns, &first->callback, worker);
+	messaging_request_at(messaging, first->peer, message, request->began_ns,
+	    request->timeout_ns, &first->callback, worker);
 }
 
 static void
@@ -335,7 +357,6 @@ write_part_send(struct write_part *part, struct worker *worker)
 
 	for (uint32_t i = 0; i < part->target_count; i++) {
 		struct write_target *target = &part->targets[i];
-		struct message *message;
 
 		if (target->is_sent || target->state != WRITE_WAITING || target->peer->is_local)
 			continue;
@@ -344,15 +365,9 @@ write_part_send(struct write_part *part, struct worker *worker)
 			continue;
 		}
 		target->is_sent = true;
-		message_payload_ref(part->payload);
-		message = message_new(VERB_MUTATION_REQ, part->payload);
-		if (message != NULL)
-			message_set_trace(message, &request->trace);
-		if (message == NULL)
-			write_target_answered(&target->callback, NULL, FAILURE_UNKNOWN, worker);
-		else
-			messaging_request(request->coordinator->ring.messaging, target->peer,
-			    message, request->timeout_ns, &target->callback, worker);
+		messaging_request_at(request->coordinator->ring.messaging, target->peer,
+		    write_message_new(part), request->began_ns, request->timeout_ns,
+		    &target->callback, worker);
 	}
 }
 
@@ -460,11 +475,30 @@ write_plans_are_local(const struct coordinator_write *write, const struct write_
 	return true;
 }
 
+/* What is sent of a mutation: messages, and further replicas that they name. */
+static void
+write_plan_count_messages(const struct replica_plan *plan, uint32_t *messages, uint32_t *forwards)
+{
+	for (uint32_t i = 0; i < plan->count; i++) {
+		const struct replica *replica = &plan->replicas[i];
+		bool is_forward = false;
+
+		if (!replica->is_alive || replica->peer->is_local)
+			continue;
+		for (uint32_t j = 0; j < i && !replica->is_local_datacenter && !is_forward; j++)
+			is_forward = plan->replicas[j].is_alive &&
+			    plan->replicas[j].datacenter == replica->datacenter;
+		*forwards += is_forward;
+		*messages += !is_forward;
+	}
+}
+
 static struct write_request *
 write_request_new(struct coordinator *coordinator, struct coordinator_write *write,
     const struct write_plan *plans)
 {
 	uint32_t count = write->mutation_count, targets = 0, quorums = 0;
+	uint32_t messages = 0, forwards = 0;
 	struct write_request *request;
 	struct write_target *target;
 	struct write_quorum *quorum;
@@ -472,14 +506,23 @@ write_request_new(struct coordinator *coordinator, struct coordinator_write *wri
 	for (uint32_t i = 0; i < count; i++) {
 		targets += plans[i].plan.count;
 		quorums += plans[i].plan.quorum_count == 0 ? 1 : plans[i].plan.quorum_count;
+		write_plan_count_messages(&plans[i].plan, &messages, &forwards);
 	}
-	request = zalloc(sizeof(*request) + count * sizeof(*request->parts) +
-	    targets * sizeof(*target) + quorums * sizeof(*quorum));
+	request = malloc(sizeof(*request) + count * sizeof(*request->parts) +
+	    targets * sizeof(*target) + messages * sizeof(*request->messages) +
+	    forwards * sizeof(*request->forwards) + quorums * sizeof(*quorum));
 	if (request == NULL)
 		return NULL;
+	/* Messages are filled when they are made. */
+	memset(request, 0, sizeof(*request));
 	request->parts = (struct write_part *)(request + 1);
 	target = (struct write_target *)(request->parts + count);
-	quorum = (struct write_quorum *)(target + targets);
+	request->messages = (struct write_message *)(target + targets);
+	request->forwards = (struct message_forward *)(request->messages + messages);
+	quorum = (struct write_quorum *)(request->forwards + forwards);
+	memset(
+	    request->parts, 0, (size_t)((uint8_t *)request->messages - (uint8_t *)request->parts));
+	memset(quorum, 0, quorums * sizeof(*quorum));
 	for (uint32_t i = 0; i < count; i++) {
 		struct write_part *part = &request->parts[i];
 

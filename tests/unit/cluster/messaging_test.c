@@ -519,7 +519,7 @@ START_TEST(test_undelivered_fails_at_once)
 	message->forwards[0] =
 	    (struct message_forward){endpoint_of(2), messaging_next_id(a->messaging)};
 	messaging_expect(a->messaging, peer_of(a, 2), VERB_MUTATION_REQ, message->forwards[0].id,
-	    TIMEOUT, &forwarded.callback);
+	    env_monotonic_ns(a->env.env), TIMEOUT, &forwarded.callback);
 	message_ref(message);
 	messaging_request(a->messaging, peer_of(a, 1), message, TIMEOUT, &waiter.callback, NULL);
 	messaging_undelivered(a->messaging, peer_of(a, 1), message, NULL);
@@ -566,7 +566,7 @@ START_TEST(test_forwarded_request_is_answered_to_its_origin)
 	message->forwards[0] =
 	    (struct message_forward){endpoint_of(2), messaging_next_id(a->messaging)};
 	messaging_expect(a->messaging, peer_of(a, 2), VERB_MUTATION_REQ, message->forwards[0].id,
-	    TIMEOUT, &far.callback);
+	    env_monotonic_ns(a->env.env), TIMEOUT, &far.callback);
 	messaging_request(a->messaging, peer_of(a, 1), message, TIMEOUT, &near.callback, NULL);
 	world_settle(world);
 	ck_assert(near.has_answer && far.has_answer);
