@@ -651,7 +651,9 @@ service_run_join(struct task *task, struct worker *worker)
 	if (service->step != SERVICE_STEP_DONE || service->shall_join) {
 		error_set(&err, ERROR_INVALID,
 		    service->step != SERVICE_STEP_DONE ? "the node is starting or joining"
-						       : "This node has already joined the ring.");
+			: service->bootstrapped == BOOTSTRAP_DECOMMISSIONED
+			? "This node was decommissioned and will not rejoin the ring"
+			: "This node has already joined the ring.");
 		wait->on_done(wait, &err);
 		return;
 	}

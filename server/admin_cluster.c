@@ -579,7 +579,8 @@ admin_post_gossip(struct admin_call *call, struct error *err)
 {
 	bool is_on = false;
 
-	if (admin_need_switch(call, &is_on, err) != 0)
+	if (admin_need_switch(call, &is_on, err) != 0 ||
+	    (is_on && admin_check_may_start(call->node, "gossip", err) != 0))
 		return -1;
 	return cluster_set_gossiping(call->node->cluster, is_on, err);
 }

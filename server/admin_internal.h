@@ -125,4 +125,7 @@ extern const char admin_console[];
 /* Bytes of memory that the process holds. */
 uint64_t admin_resident_bytes(void);
 
+/* May nodetool start gossip or the native transport (StorageService.checkServiceAllowedToStart)? */
+int admin_check_may_start(struct node *node, const char *service, struct error *err);
+
 #endif

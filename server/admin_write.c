@@ -23,6 +23,22 @@ admin_is_drained(struct node *node)
 	return mode == NODE_DRAINING || mode == NODE_DRAINED;
 }
 
+int
+admin_check_may_start(struct node *node, const char *service, struct error *err)
+{
+	struct storage_service *joined = node->cluster->service;
+
+	if (admin_is_drained(node))
+		return error_set(err, ERROR_SHUTDOWN,
+		    "Unable to start %s because the node was drained.", service);
+	/* Who is not to join stays outside, and serves all the same. */
+	if (node->config->cassandra__join_ring &&
+	    (joined == NULL || storage_service_mode(joined) != STORAGE_NORMAL))
+		return error_set(err, ERROR_INVALID,
+		    "Unable to start %s because the node is not in the normal state.", service);
+	return 0;
+}
+
 /* Run something on every table that the call names. */
 static int
 admin_each_table(struct admin_call *call,
@@ -258,11 +274,9 @@ admin_post_binary(struct admin_call *call, struct error *err)
 
 	if (admin_need_switch(call, &is_on, err) != 0)
 		return -1;
-	if (is_on && admin_is_drained(call->node))
-		return error_set(err, ERROR_SHUTDOWN,
-		    "Unable to start native transport because the node was drained.");
 	if (is_on) {
-		if (network_enable(call->node->network, err) != 0)
+		if (admin_check_may_start(call->node, "native transport", err) != 0 ||
+		    network_enable(call->node->network, err) != 0)
 			return -1;
 		cluster_set_serving(call->node->cluster, true);
 		return 0;

@@ -103,6 +103,9 @@ def test_a_fourth_node_joins_and_leaves_under_writes(new_ring):
     for node in ring.nodes[:3]:
         node.wait_sees(UN=ring.nodes[:3])
     assert fourth.nodetool("netstats").startswith("Mode: DECOMMISSIONED\n")
+    for what, service in (("enablegossip", "gossip"), ("enablebinary", "native transport")):
+        assert f"Unable to start {service} because the node is not in the normal state." in \
+            fourth.nodetool(what, status=1)
     for writer in writers:
         writer.end()
         assert writer.failed == []
