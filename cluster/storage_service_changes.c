@@ -599,9 +599,19 @@ service_check_removal(struct storage_service *service)
 {
 	struct service_removal *removal = service->removal;
 	char address[ENDPOINT_TEXT_SIZE];
+	enum node_status_kind kind;
+	struct error err;
 
 	if (removal == NULL || !removal->is_begun)
 		return;
+	kind = gossip_status(service->gossip, removal->peer).kind;
+	if (kind == NODE_STATUS_NORMAL || kind == NODE_STATUS_SHUTDOWN) {
+		error_set(&err, ERROR_INVALID, "Node %s is back in the ring and is not removed",
+		    endpoint_format(&removal->peer->endpoint, address));
+		log_warn("%s", err.text);
+		service_removal_end(service, &err);
+		return;
+	}
 	for (uint32_t i = removal->replicating_count; i-- > 0;) {
 		struct peer *peer = removal->replicating[i];
 

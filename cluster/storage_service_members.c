@@ -225,6 +225,9 @@ service_read(struct storage_service *service, struct service_node *node)
 	service_read_place(service, node);
 	if (status.kind != NODE_STATUS_NONE)
 		node->is_saved = false;
+	/* It is gone, or it came back. */
+	if (status.kind != NODE_STATUS_REMOVING && status.kind != NODE_STATUS_NONE)
+		service_restore_end(service, node->peer);
 	switch (status.kind) {
 	case NODE_STATUS_NORMAL:
 	case NODE_STATUS_SHUTDOWN:
@@ -256,7 +259,6 @@ service_read(struct storage_service *service, struct service_node *node)
 			log_info("Node %s has left the ring",
 			    endpoint_format(&node->peer->endpoint, address));
 		node->is_in_ring = false;
-		service_restore_end(service, node->peer);
 		break;
 	case NODE_STATUS_HIBERNATE: /* a member that does not serve stays one */
 		break;

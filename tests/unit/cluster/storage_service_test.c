@@ -667,6 +667,32 @@ START_TEST(test_a_dead_node_is_removed_when_all_have_its_data)
 }
 END_TEST
 
+START_TEST(test_a_node_that_comes_back_is_not_removed)
+{
+	struct asked asked = asked_new;
+
+	ring_new(3, 54);
+	ring_up(3);
+	world_crash(ring.world, 2, WORLD_KILL);
+	world_run(ring.world, 60 * WORLD_S);
+	storage_service_remove_node(ring.nodes[0].service, &ring.nodes[2].host_id, &asked.wait);
+	world_run(ring.world, 4 * WORLD_S);
+	ck_assert_int_eq(ring_sees(1, 2), MEMBER_LEAVING);
+	ck_assert_uint_eq(ring.streams, 2);
+	ck_assert(!asked.is_done);
+	world_start(ring.world, 2);
+	world_run(ring.world, 5 * WORLD_S);
+	ck_assert(asked.is_done && asked.has_failed);
+	ck_assert_ptr_nonnull(strstr(asked.err.text, "is back in the ring and is not removed"));
+	ring_end_stream(0, NULL);
+	ring_end_stream(1, NULL);
+	world_run(ring.world, 30 * WORLD_S);
+	for (uint32_t i = 0; i < 3; i++)
+		ck_assert_int_eq(ring_sees(i, 2), MEMBER_NORMAL);
+	ring_free();
+}
+END_TEST
+
 START_TEST(test_a_removal_may_be_forced)
 {
 	struct asked asked = asked_new, forced = asked_new;
@@ -970,6 +996,7 @@ main(void)
 	tcase_add_test(tests, test_of_two_that_leave_at_once_one_stays);
 	tcase_add_test(tests, test_the_last_node_and_one_of_many_tokens_stay);
 	tcase_add_test(tests, test_a_dead_node_is_removed_when_all_have_its_data);
+	tcase_add_test(tests, test_a_node_that_comes_back_is_not_removed);
 	tcase_add_test(tests, test_a_removal_may_be_forced);
 	tcase_add_test(tests, test_a_new_node_takes_the_place_of_a_dead_one);
 	tcase_add_test(tests, test_a_live_or_unknown_node_is_not_replaced);
