@@ -26,6 +26,8 @@ struct peer {
 	/* The dynamic snitch's (cluster/snitch.h): how slow it is, negative: not known; and the samples behind it. */
 	_Atomic float score; /* relaxed */
 	struct snitch_samples *_Atomic samples;
+	/* The first bytes of the schema version that system.peers tells of it; 0: none yet. */
+	_Atomic uint64_t saved_schema;
 	_Atomic(void *) link; /* the messaging's connections to it */
 };
 

@@ -461,6 +461,9 @@ service_save_peer(struct storage_service *service, struct service_node *node)
 	row.has_schema_version =
 	    service_uuid(service, node->peer, STATE_SCHEMA, &row.schema_version);
 	service->ops->save_peer(service->context, &row);
+	if (row.has_schema_version)
+		atomic_store_explicit(&node->peer->saved_schema, load_u64(row.schema_version.bytes),
+		    memory_order_release);
 	free(release);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/schema_change.h"
+#include <stddef.h>
 #include "base/log.h"
 #include "server/events.h"
 #include "server/cluster.h"
@@ -119,7 +120,92 @@ struct schema_change_call {
 	struct schema_sync_change change; /* first */
 	struct schema_transformation transformation;
 	struct execution *execution;
+	struct cluster_timer timer;
+	struct task task;
+	uint64_t deadline_ns; /* of waiting for agreement */
 };
+
+enum {
+	SCHEMA_AGREEMENT_NS = 100 * 1000000,
+	SCHEMA_AGREEMENT_LOOK_NS = 1000000,
+};
+
+/* Would a driver that asks this node for system.local and system.peers see one version? */
+static bool
+schema_is_agreed(struct executor *executor)
+{
+	struct topology_holder *holder = executor->node->cluster->topology;
+	const struct topology *topology = topology_acquire(holder);
+	struct schema *schema = schema_holder_get(&executor->schema);
+	uint64_t version = load_u64(schema->version.bytes);
+	bool is_agreed = true;
+
+	for (uint32_t i = 0; i < topology_member_count(topology) && is_agreed; i++) {
+		struct peer *peer = topology_member(topology, i)->peer;
+
+		is_agreed = peer->is_local || !atomic_load(&peer->is_alive) ||
+		    atomic_load_explicit(&peer->saved_schema, memory_order_acquire) == version;
+	}
+	schema_unref(schema);
+	topology_release(holder, topology);
+	return is_agreed;
+}
+
+static void
+schema_change_answer(struct schema_change_call *call)
+{
+	struct execution *execution = call->execution;
+
+	execution_begin_result(execution);
+	response_put_schema_change(
+	    execution->out, execution->version, &call->transformation.change);
+	execution_done(execution, NULL);
+}
+
+static void
+schema_change_run_answer(struct task *task, struct worker *worker)
+{
+	struct schema_change_call *call =
+	    (struct schema_change_call *)((char *)task - offsetof(struct schema_change_call, task));
+
+	call->execution->worker = worker;
+	schema_change_answer(call);
+}
+
+static void
+schema_change_look(struct cluster_timer *timer)
+{
+	struct schema_change_call *call = (struct schema_change_call *)((char *)timer -
+	    offsetof(struct schema_change_call, timer));
+	struct executor *executor = call->execution->executor;
+	struct cluster_env *env = executor->node->cluster->env;
+
+	if (env_monotonic_ns(executor->env) < call->deadline_ns && !schema_is_agreed(executor)) {
+		cluster_timer_start(env, timer, SCHEMA_AGREEMENT_LOOK_NS);
+		return;
+	}
+	call->task = (struct task){.run = schema_change_run_answer};
+	if (!cluster_submit(env, CLUSTER_STAGE_INTERNAL_RESPONSE, &call->task))
+		schema_change_answer(call);
+}
+
+/*
+ * All that are alive have the change, and gossip is about to say so. Drivers look at that when they have the answer, and
+ * sleep long (200 ms) where they find that it was not said yet.
+ */
+static void
+schema_change_await(struct schema_change_call *call)
+{
+	struct executor *executor = call->execution->executor;
+
+	if (coordinator_is_alone(executor->coordinator) || schema_is_agreed(executor)) {
+		schema_change_answer(call);
+		return;
+	}
+	call->deadline_ns = env_monotonic_ns(executor->env) + SCHEMA_AGREEMENT_NS;
+	call->timer.fire = schema_change_look;
+	cluster_timer_start(executor->node->cluster->env, &call->timer, SCHEMA_AGREEMENT_LOOK_NS);
+}
 
 static void
 schema_change_done(struct schema_sync_change *change, bool is_noop, const struct error *err)
@@ -138,10 +224,7 @@ schema_change_done(struct schema_sync_change *change, bool is_noop, const struct
 		execution_done_void(execution);
 		return;
 	}
-	execution_begin_result(execution);
-	response_put_schema_change(
-	    execution->out, execution->version, &call->transformation.change);
-	execution_done(execution, NULL);
+	schema_change_await(call);
 }
 
 void
