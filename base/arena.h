@@ -14,6 +14,24 @@
 struct arena_block;
 
 /*
+ * AddressSanitizer knows of blocks only; builds with it tell it of every allocation, leave gaps between them, and reuse
+ * no block: what is read beyond an allocation, or after its arena's end or reset, is a finding.
+ */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define ARENA_IS_POISONED 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#define ARENA_IS_POISONED 1
+#endif
+#ifdef ARENA_IS_POISONED
+enum { ARENA_GAP = 16 }; /* between allocations, which then all begin aligned to 8 */
+#else
+enum { ARENA_GAP = 0 };
+#endif
+
+/*
  * Blocks of ARENA_POOL_BLOCK bytes that arenas gave back and others will take: a new block costs the zeroing
  * of its pages, which is more than what is written into it. Thread-safe.
  */
@@ -50,9 +68,13 @@ void arena_reset_slow(struct arena *arena);
 static inline void
 arena_reset(struct arena *arena)
 {
-	if (arena->only != NULL)
+#ifndef ARENA_IS_POISONED
+	if (arena->only != NULL) {
 		arena->at = arena->only;
-	else if (arena->blocks != NULL)
+		return;
+	}
+#endif
+	if (arena->blocks != NULL)
 		arena_reset_slow(arena);
 }
 
@@ -62,12 +84,14 @@ void *arena_alloc_slow(struct arena *arena, size_t size, size_t alignment);
 static inline void *
 arena_alloc(struct arena *arena, size_t size)
 {
+#ifndef ARENA_IS_POISONED
 	uint8_t *at = (uint8_t *)(((uintptr_t)arena->at + 7) & ~(uintptr_t)7);
 
 	if (arena->at != NULL && at <= arena->end && (size_t)(arena->end - at) >= size) {
 		arena->at = at + size;
 		return at;
 	}
+#endif
 	return arena_alloc_slow(arena, size, 8);
 }
 
@@ -75,14 +99,19 @@ arena_alloc(struct arena *arena, size_t size)
 static inline void *
 arena_alloc_bytes(struct arena *arena, size_t size)
 {
+#ifndef ARENA_IS_POISONED
 	uint8_t *at = arena->at;
 
 	if (at != NULL && (size_t)(arena->end - at) >= size) {
 		arena->at = at + size;
 		return at;
 	}
+#endif
 	return arena_alloc_slow(arena, size, 1);
 }
+
+/* Give back what lies behind the first `used` of the `size` bytes at `memory`, if nothing was allocated since. */
+void arena_trim(struct arena *arena, void *memory, size_t size, size_t used);
 
 void *arena_zalloc(struct arena *arena, size_t size);
 /* `count` * `size` bytes, checked for overflow, zeroed; NULL without memory. */

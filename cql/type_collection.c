@@ -117,7 +117,8 @@ type_pack(
 		else if (fixed < 0)
 			size += vint_size(elements[i].size);
 	}
-	data = at = arena_alloc_bytes(arena, size);
+	/* A vint may be written over all the room that it could take. */
+	data = at = arena_alloc_bytes(arena, size + VINT_SIZE_MAX);
 	if (data == NULL)
 		return slice_null;
 	if (has_count) {
@@ -136,6 +137,7 @@ type_pack(
 			memcpy(at, elements[i].data, elements[i].size);
 		at += elements[i].size;
 	}
+	arena_trim(arena, data, size + VINT_SIZE_MAX, size);
 	return slice_of(data, size);
 }
 

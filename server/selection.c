@@ -326,6 +326,8 @@ selector_argument(struct preparation *preparation, const struct ast_selector *ra
 	buffer_init(&text);
 	selector_name(preparation, raw, selection, &text);
 	argument->text = arena_strndup(preparation->arena, (const char *)text.data, text.size);
+	if (argument->text == NULL)
+		argument->text = "?";
 	buffer_fini(&text);
 	return 0;
 }

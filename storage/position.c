@@ -67,8 +67,7 @@ position_make(const struct table_metadata *table, enum bound_kind kind, const st
 	buffer.data = memory;
 	buffer.capacity = room;
 	position_encode(table, kind, values, count, &buffer);
-	if (arena->at == memory + room)
-		arena->at = memory + buffer.size; /* give back what the estimate was too much */
+	arena_trim(arena, memory, room, buffer.size); /* what the estimate was too much */
 	return slice_of(memory, buffer.size);
 }
 

@@ -81,7 +81,7 @@ bench_init(struct bench *bench, uint32_t count, const char *directory)
 
 	table_builder_add(builder, COLUMN_PARTITION_KEY, "key", "blob");
 	for (int i = 0; i < BENCH_COLUMNS; i++) {
-		char name[8];
+		char name[16];
 
 		snprintf(name, sizeof(name), "C%d", i);
 		table_builder_add(builder, COLUMN_REGULAR, name, "blob");

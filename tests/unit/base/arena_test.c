@@ -46,7 +46,9 @@ START_TEST(test_big_one_leaves_the_block_in_use)
 	first = arena_alloc(&arena, 8);
 	memset(arena_alloc(&arena, 100000), 1, 100000);
 	second = arena_alloc(&arena, 8);
-	ck_assert_ptr_eq(second, first + 8);
+	/* With AddressSanitizer there are gaps. */
+	ck_assert_msg(
+	    second >= first + 8 && second < first + 64, "%p %p", (void *)first, (void *)second);
 	ck_assert_uint_ge(arena.total_bytes, 104096);
 	ck_assert_uint_lt(arena.total_bytes, 104096 + 100);
 	arena_fini(&arena);
