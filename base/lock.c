@@ -2,6 +2,7 @@
 #include "base/lock.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -135,15 +136,22 @@ lock_fini(struct lock *lock)
 void
 lock_take_slow(struct lock *lock)
 {
+	int saved =
+	    errno; /* of a call that failed before: its caller takes locks on the way to telling of it */
+
 	/* Who takes it here does not know whether others sleep: it says so, at worst one wake too many. */
 	while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0)
 		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+	errno = saved;
 }
 
 void
 lock_drop_slow(struct lock *lock)
 {
+	int saved = errno; /* the lock may be freed memory by now, even unmapped: EFAULT */
+
 	syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	errno = saved;
 }
 
 #endif

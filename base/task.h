@@ -7,6 +7,7 @@
  * because every floor hands work to stages, and only the server knows what threads stand behind them.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/arena.h"
@@ -27,7 +28,9 @@ struct worker {
 	void (*flush)(struct worker *worker);
 	void *batch;
 	void *links; /* ... and the queues to other nodes that got messages */
-	pthread_t thread; /* whose worker this is */
+	/* Whose worker this is; 0: nobody's. Others compare it with themselves while a thread of the stage comes or goes: relaxed is
+	 * enough, since only the thread itself must find itself here. */
+	_Atomic(pthread_t) thread;
 	struct buffer scratch; /* for what is encoded and handed on within one call */
 	/* Memory of the last request that ended on this thread, for the next one to take over (worker_take_arena). */
 	struct arena arena;
@@ -35,12 +38,27 @@ struct worker {
 
 void worker_fini(struct worker *worker);
 
+/* The calling thread is its thread from here on, until worker_leave(): thread ids are used again. */
+static inline void
+worker_enter(struct worker *worker)
+{
+	atomic_store_explicit(&worker->thread, pthread_self(), memory_order_relaxed);
+}
+
+static inline void
+worker_leave(struct worker *worker)
+{
+	atomic_store_explicit(&worker->thread, 0, memory_order_relaxed);
+}
+
 /* Is this the worker of the calling thread? Completions may come on another one (a commit log's
  * sync, a flush, later another node's answer); they must leave the batch and scratch alone. */
 static inline bool
 worker_is_current(const struct worker *worker)
 {
-	return worker != NULL && pthread_equal(worker->thread, pthread_self());
+	return worker != NULL &&
+	    pthread_equal(
+		atomic_load_explicit(&worker->thread, memory_order_relaxed), pthread_self());
 }
 
 /* The memory of a request that this thread begins; block_size as for arena_init(). worker may be NULL or another's. */

@@ -632,7 +632,7 @@ loop_main(void *argument)
 	struct loop *loop = argument;
 	struct node *node = loop->node;
 
-	loop->worker.thread = pthread_self();
+	worker_enter(&loop->worker);
 	log_thread_name("Native-Transport-%u", loop->index + 1);
 	loop->now_ns = env_monotonic_ns(node->env);
 	while (!loop_is_over(loop)) {
@@ -652,6 +652,7 @@ loop_main(void *argument)
 		loop_housekeeping(loop);
 		loop_note_drained(loop);
 	}
+	worker_leave(&loop->worker);
 	return NULL;
 }
 

@@ -427,7 +427,7 @@ stage_thread_main(void *argument)
 	struct stage_thread *thread = argument;
 	struct stage *stage = thread->worker.stage;
 
-	thread->worker.thread = pthread_self();
+	worker_enter(&thread->worker);
 	log_thread_name("%s-%u", stage->name, thread->worker.index + 1);
 	/* Of this thread alone, on Linux; a process may always become nicer. */
 	if (stage->nice > 0)
@@ -450,6 +450,7 @@ stage_thread_main(void *argument)
 		lock_take(&stage->lock);
 		stage->waking--;
 	}
+	worker_leave(&thread->worker);
 	stage->live--;
 	thread->is_running = false;
 	{
@@ -570,7 +571,7 @@ stage_sim_step(struct stage *stage)
 	stage->queued--;
 	stage->active = 1;
 	worker->stage = stage;
-	worker->thread = pthread_self();
+	worker_enter(worker);
 	start = env_monotonic_ns(stage->env);
 	stage_note_wait(stage, task, start);
 	run = stage_run_list(stage, worker, task, 1, start, UINT64_MAX, true);
