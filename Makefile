@@ -124,10 +124,16 @@ $(BUILD)/libtools.a: $(tool_objects)
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $(tool_objects)
 
+# Allocations of our own code that a test lets fail: tests/memory/allocation.h.
+allocation_object := $(BUILD)/obj/tests/memory/allocation.o
+allocation_names := malloc calloc realloc posix_memalign xmalloc xzalloc xcalloc xrealloc xstrdup xstrndup \
+	emalloc erealloc
+allocation_flags := $(allocation_names:%=-Wl,--wrap=%)
+
 define unit_folder_rule
-$$(BUILD)/$(1:tests/%=%)%_test: $$(BUILD)/obj/$(1)%_test.o $$(call unit_helpers,$(1)) $$(library)
+$$(BUILD)/$(1:tests/%=%)%_test: $$(BUILD)/obj/$(1)%_test.o $$(call unit_helpers,$(1)) $$(allocation_object) $$(library)
 	@mkdir -p $$(@D)
-	$$(call say,LD)$$(call link,$$^) $$(CHECK_LIBS)
+	$$(call say,LD)$$(call link,$$(allocation_flags) $$^) $$(CHECK_LIBS)
 endef
 $(foreach folder,$(unit_folders),$(eval $(call unit_folder_rule,$(folder))))
 
@@ -143,9 +149,9 @@ fuzz_programs := $(fuzz_names:%=$(BUILD)/fuzz/%)
 replay-programs: $(replay_programs)
 fuzz-programs: $(fuzz_programs)
 
-$(BUILD)/replay/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o $(library)
+$(BUILD)/replay/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o $(allocation_object) $(library)
 	@mkdir -p $(@D)
-	$(call say,LD)$(call link,$^)
+	$(call say,LD)$(call link,$(allocation_flags) $^)
 
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(library)
 	@mkdir -p $(@D)

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "protocol/compression.h"
 #include "protocol/envelope.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -41,7 +42,7 @@ fuzz_stream(const uint8_t *data, size_t size, size_t step, bool is_client)
 	envelope_decoder_init(&decoder, is_client, FUZZ_FRAME_MAX);
 	for (;;) {
 		/* A block of just this size, so that the sanitizer sees a read past the end. */
-		uint8_t *piece = malloc(have - start);
+		uint8_t *piece = xmalloc(have - start);
 		enum envelope_result result;
 
 		memcpy(piece, data + start, have - start);

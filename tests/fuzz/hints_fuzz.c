@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "cluster/hints_file.h"
 #include "storage/mutation.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,6 +29,7 @@ fuzz_file(struct slice input)
 
 	if (hints_header_decode(input, &host_id, &err) != 0)
 		return;
+	fuzz_memory_certain(true);
 	reader =
 	    reader_of(slice_of(input.data + HINTS_HEADER_SIZE, input.size - HINTS_HEADER_SIZE));
 	buffer_init(&again);

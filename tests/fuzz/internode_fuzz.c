@@ -14,6 +14,7 @@
 #include "cluster/frame.h"
 #include "cluster/message.h"
 #include "protocol/segment.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,7 +28,11 @@ fuzz_hello(struct slice bytes)
 	struct frame_hello hello, again;
 	struct buffer wire;
 	struct error err;
-	ssize_t taken = frame_get_hello(bytes, &hello, &err);
+	ssize_t taken;
+
+	fuzz_memory_certain(false);
+	taken = frame_get_hello(bytes, &hello, &err);
+	fuzz_memory_certain(true);
 
 	assert(taken <= (ssize_t)bytes.size && taken <= HANDSHAKE_SIZE_MAX);
 	if (taken <= 0)
@@ -60,6 +65,7 @@ fuzz_handshake(struct slice body, bool is_hello)
 
 	if (body.size > HANDSHAKE_BODY_MAX)
 		return;
+	fuzz_memory_certain(true);
 	buffer_init(&wire);
 	buffer_put(&wire, is_hello ? "HLNI" : "HLNW", 4);
 	buffer_put_u16(&wire, (uint16_t)body.size);
@@ -83,6 +89,7 @@ fuzz_message(struct slice bytes)
 
 	if (message_decode(bytes, &sender, FUZZ_NOW, &message, &err) != 0)
 		return;
+	fuzz_memory_certain(true);
 	buffer_init(&wire);
 	message_encode(message, &fuzz_here, FUZZ_NOW, &wire);
 	assert(wire.size <= message_size(message));
@@ -96,6 +103,7 @@ fuzz_message(struct slice bytes)
 	message_unref(again);
 	message_unref(message);
 	buffer_fini(&wire);
+	fuzz_memory_certain(false);
 }
 
 /* Read frames; records go to `out` with their sizes, where it is asked for. */
@@ -134,6 +142,7 @@ fuzz_records(struct slice records, enum compression compression)
 	struct buffer wire, in, out;
 	struct frame_writer writer;
 
+	fuzz_memory_certain(true);
 	buffer_init(&wire);
 	buffer_init(&in);
 	buffer_init(&out);
@@ -164,6 +173,7 @@ fuzz_payloads(struct slice payloads, enum compression compression)
 	struct reader reader = reader_of(payloads);
 	struct buffer wire;
 
+	fuzz_memory_certain(true);
 	buffer_init(&wire);
 	while (reader_left(&reader) >= 3) {
 		unsigned how = reader_u8(&reader);
@@ -175,6 +185,7 @@ fuzz_payloads(struct slice payloads, enum compression compression)
 		if ((how & 2) != 0)
 			wire.data[wire.size - 1] ^= 1;
 	}
+	fuzz_memory_certain(false);
 	if (wire.size > 0)
 		fuzz_stream(buffer_slice(&wire), compression, NULL);
 	buffer_fini(&wire);

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include "storage/merkle_tree.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,6 +22,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (merkle_tree_decode(slice_of(data, size), &tree, &err) != 0)
 		return 0;
+	fuzz_memory_certain(true);
 	buffer_init(&out);
 	merkle_tree_encode(tree, &out);
 	if (merkle_tree_decode(buffer_slice(&out), &again, &err) != 0 ||

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include "protocol/client.h"
 #include "protocol/type_codec.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,6 +40,7 @@ fuzz_round_trip(const struct client_message *request, struct arena *arena)
 	struct envelope envelope = {0};
 	struct error err;
 
+	fuzz_memory_certain(true);
 	buffer_init(&first);
 	buffer_init(&second);
 	if (client_put_request(&first, request, COMPRESSION_NONE, &err) == 0) {
@@ -51,6 +53,7 @@ fuzz_round_trip(const struct client_message *request, struct arena *arena)
 	}
 	buffer_fini(&first);
 	buffer_fini(&second);
+	fuzz_memory_certain(false);
 }
 
 static void
@@ -112,7 +115,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 3)
 		return 0;
 	/* A block of just this size, so that the sanitizer sees a read past the end. */
-	exact = malloc(size - 3);
+	exact = xmalloc(size - 3);
 	memcpy(exact, data + 3, size - 3);
 	envelope.header.version = (uint8_t)(3 + data[0] % 4);
 	envelope.header.flags = data[1];

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include "storage/memtable.h"
 #include "storage/mutation.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -62,8 +63,10 @@ fuzz_read(struct memtable *memtable, const struct partition_update *update, bool
 	struct slice last = slice_null;
 	struct error err;
 
-	if (memtable_read(memtable, &command, arena, &iterator, &err) != 0)
-		abort();
+	if (memtable_read(memtable, &command, arena, &iterator, &err) != 0) {
+		assert(err.code == ERROR_NO_MEMORY);
+		return;
+	}
 	assert(iterator != NULL);
 	while (unfiltered_iterator_next(iterator, &unfiltered, &err) == 1) {
 		struct slice at = unfiltered.kind == UNFILTERED_ROW ? unfiltered.row.position
@@ -84,13 +87,18 @@ fuzz_apply(const struct table_metadata *table, const struct mutation *mutation, 
 	struct buffer again;
 	struct error err;
 
+	if (memtable == NULL)
+		return;
 	for (uint32_t i = 0; i < mutation->update_count; i++) {
-		if (memtable_apply(memtable, &mutation->updates[i], &err) != 0)
-			abort();
+		if (memtable_apply(memtable, &mutation->updates[i], &err) != 0) {
+			assert(err.code == ERROR_NO_MEMORY);
+			continue;
+		}
 		fuzz_read(memtable, &mutation->updates[i], false, arena);
 		fuzz_read(memtable, &mutation->updates[i], true, arena);
 	}
 	memtable_unref(memtable);
+	fuzz_memory_certain(true);
 	buffer_init(&again);
 	mutation_encode(mutation, &again);
 	if (mutation_decode(
@@ -103,11 +111,14 @@ fuzz_apply(const struct table_metadata *table, const struct mutation *mutation, 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct table_metadata *table = fuzz_table();
+	struct table_metadata *table;
 	struct mutation mutation;
 	struct arena arena;
 	struct error err;
 
+	fuzz_memory_certain(true);
+	table = fuzz_table();
+	fuzz_memory_certain(false);
 	arena_init(&arena, 4096);
 	if (mutation_decode(slice_of(data, size), fuzz_find, table, &arena, &mutation, &err) == 0)
 		fuzz_apply(table, &mutation, &arena);

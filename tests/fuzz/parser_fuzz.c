@@ -14,7 +14,8 @@ static void
 fuzz_check(int rc, const struct error *err, const struct arena *arena, size_t size)
 {
 	if (rc != 0) {
-		assert(err->code == ERROR_SYNTAX || err->code == ERROR_INVALID);
+		assert(err->code == ERROR_SYNTAX || err->code == ERROR_INVALID ||
+		    err->code == ERROR_NO_MEMORY);
 		assert(err->text[0] != '\0');
 		assert(memchr(err->text, '\0', sizeof(err->text)) != NULL);
 	}

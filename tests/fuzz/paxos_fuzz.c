@@ -2,6 +2,7 @@
 /* Requests and answers of Paxos. The first byte says which; what decodes is encoded again to the same bytes. */
 #include <assert.h>
 #include "cluster/paxos_codec.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,6 +24,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	switch (data[0] % 4) {
 	case 0:
 		if (paxos_commit_decode(input, &commit, &err) == 0) {
+			fuzz_memory_certain(true);
 			paxos_commit_encode(&commit, &out);
 			assert(slice_equal(buffer_slice(&out), input));
 			assert(paxos_ballot_compare(&commit.ballot, &commit.ballot) == 0);
@@ -30,6 +32,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 1:
 		if (paxos_promise_decode(input, &promise, &err) == 0) {
+			fuzz_memory_certain(true);
 			paxos_promise_encode(&promise, &out);
 			/* Of a flag that is neither 0 nor 1 nothing is left. */
 			assert(out.size == input.size);
@@ -37,6 +40,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 2:
 		if (paxos_content_decode(input, &content, &err) == 0) {
+			fuzz_memory_certain(true);
 			paxos_content_encode(&content, &out);
 			assert(slice_equal(buffer_slice(&out), input));
 			paxos_content_may_have_had(&content, &content.origin);
@@ -44,6 +48,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	default:
 		if (paxos_acceptance_decode(input, &acceptance, &err) == 0) {
+			fuzz_memory_certain(true);
 			paxos_acceptance_encode(&acceptance, &out);
 			assert(out.size == input.size);
 		}

@@ -10,6 +10,7 @@
 #include "server/modification.h"
 #include "server/prepare.h"
 #include "server/select.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -134,8 +135,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct error err;
 	struct arena arena;
 
+	fuzz_memory_certain(true);
 	if (schema == NULL)
 		schema = fuzz_schema();
+	fuzz_memory_certain(false);
 	if (size == 0)
 		text = slice_empty;
 	if (prepare_statement(schema, slice_of_string("ks"), text, &plan, &err) != 0) {
@@ -146,10 +149,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	context.arena = &arena;
 	context.value_count = plan->marker_count;
 	context.values = arena_calloc(&arena, plan->marker_count, sizeof(*context.values));
-	fuzz_values(rest, (struct bound_value *)context.values, plan->marker_count);
 	for (uint32_t i = 0; i < plan->marker_count; i++)
 		assert(plan->markers[i].type != NULL);
-	if (plan->kind == STATEMENT_SELECT && plan->select->restrictions.filter_count < 50)
+	if (context.values != NULL)
+		fuzz_values(rest, (struct bound_value *)context.values, plan->marker_count);
+	if (context.values != NULL && plan->kind == STATEMENT_SELECT &&
+	    plan->select->restrictions.filter_count < 50)
 		fuzz_select(plan->select, &context);
 	arena_fini(&arena);
 	prepared_statement_unref(plan);

@@ -8,6 +8,7 @@
 #include "storage/memtable.h"
 #include "storage/read_command_codec.h"
 #include "storage/read_response.h"
+#include "tests/fuzz/fuzz_memory.h"
 #include "tests/fuzz/read_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,9 +27,10 @@ fuzz_run(
 
 	buffer_init(&out);
 	scan.is_range = true;
-	if (memtable_scan(memtable, &scan, arena, &source, &err) != 0 ||
-	    read_response_write(source, &scan, &options, arena, &out, &stats, &err) != 0)
-		abort();
+	if (memtable != NULL &&
+	    (memtable_scan(memtable, &scan, arena, &source, &err) != 0 ||
+		read_response_write(source, &scan, &options, arena, &out, &stats, &err) != 0))
+		assert(err.code == ERROR_NO_MEMORY);
 	buffer_fini(&out);
 	memtable_unref(memtable);
 }
@@ -36,16 +38,20 @@ fuzz_run(
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct table_metadata *table = read_fuzz_table();
+	struct table_metadata *table;
 	struct read_command command, again;
 	struct arena arena;
 	struct buffer out;
 	struct error err;
 
+	fuzz_memory_certain(true);
+	table = read_fuzz_table();
+	fuzz_memory_certain(false);
 	arena_init(&arena, 4096);
 	if (read_command_decode(
 		slice_of(data, size), read_fuzz_find, table, &arena, &command, &err) == 0) {
 		fuzz_run(table, &command, &arena);
+		fuzz_memory_certain(true);
 		buffer_init(&out);
 		read_command_encode(&command, &out);
 		if (read_command_decode(

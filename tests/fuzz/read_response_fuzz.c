@@ -9,6 +9,7 @@
 #include <assert.h>
 #include "base/hash.h"
 #include "storage/data_resolver.h"
+#include "tests/fuzz/fuzz_memory.h"
 #include "tests/fuzz/read_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -46,7 +47,7 @@ fuzz_resolve(
 	uint32_t count;
 	struct error err;
 
-	if (data_resolver_add(resolver, 0, a, &err) != 0 ||
+	if (resolver == NULL || data_resolver_add(resolver, 0, a, &err) != 0 ||
 	    data_resolver_add(resolver, 1, b, &err) != 0 ||
 	    data_resolver_run(resolver, &err) != DATA_RESOLVER_DONE)
 		return;
@@ -74,7 +75,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0)
 		return 0;
+	fuzz_memory_certain(true);
 	table = read_fuzz_table();
+	fuzz_memory_certain(false);
 	command.table = table;
 	command.token = murmur3_token(command.key);
 	arena_init(&arena, 4096);

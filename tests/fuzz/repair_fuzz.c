@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include "cluster/repair_message.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,6 +27,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	arena_init(&arena, 4096);
 	if (repair_message_decode(verb, slice_of(data + 1, size - 1), &arena, &message, &err) ==
 	    0) {
+		fuzz_memory_certain(true);
 		buffer_init(&first);
 		buffer_init(&second);
 		repair_message_encode(&message, &first);

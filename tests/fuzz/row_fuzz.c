@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include "storage/row.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -80,6 +81,7 @@ fuzz_stream(const struct row_codec *codec, const uint8_t *data, size_t size, uin
 		if (unfiltered_decode(codec, flavor, &reader, is_static,
 			choice & 4 ? &wanted : NULL, arena, &kind, &row, &marker, &err) != 0)
 			return;
+		fuzz_memory_certain(true);
 		if (unfiltered_skip(codec, flavor, &skipping, is_static, &skipped_kind, &err) != 0)
 			abort();
 		assert(skipped_kind == kind && skipping.at == reader.at);
@@ -88,6 +90,7 @@ fuzz_stream(const struct row_codec *codec, const uint8_t *data, size_t size, uin
 		if (kind == UNFILTERED_ROW)
 			fuzz_again(codec, &row, arena);
 		is_static = false;
+		fuzz_memory_certain(false);
 	}
 }
 
@@ -100,7 +103,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0)
 		return 0;
+	fuzz_memory_certain(true);
 	table = fuzz_table();
+	fuzz_memory_certain(false);
 	arena_init(&arena, 4096);
 	row_codec_init(&codec, table);
 	fuzz_stream(&codec, data + 1, size - 1, data[0], &arena);

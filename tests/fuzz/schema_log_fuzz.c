@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include "cluster/schema_log_codec.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,6 +18,7 @@ fuzz_state(struct slice input, struct buffer *out)
 
 	if (schema_state_decode(input, &state, &err) != 0)
 		return;
+	fuzz_memory_certain(true);
 	schema_state_encode(&state, out);
 	assert(slice_equal(buffer_slice(out), input));
 	schema_entry_fini(&state.accepted);
@@ -30,6 +32,7 @@ fuzz_promise(struct slice input, struct buffer *out)
 
 	if (schema_promise_decode(input, &promise, &err) != 0)
 		return;
+	fuzz_memory_certain(true);
 	schema_promise_encode(&promise, out);
 	assert(schema_promise_decode(buffer_slice(out), &again, &err) == 0);
 	assert(again.epoch == promise.epoch && again.has_accepted == promise.has_accepted);
@@ -45,6 +48,7 @@ fuzz_fetched(struct slice input, struct buffer *out)
 
 	if (schema_fetched_decode(input, &fetched, &err) != 0)
 		return;
+	fuzz_memory_certain(true);
 	schema_fetched_encode(&fetched, out);
 	assert(schema_fetched_decode(buffer_slice(out), &again, &err) == 0);
 	assert(slice_equal(again.snapshot, fetched.snapshot));
@@ -59,6 +63,7 @@ fuzz_entry(struct slice input, struct buffer *out)
 
 	if (schema_entry_decode(&reader, &entry, &err) != 0)
 		return;
+	fuzz_memory_certain(true);
 	schema_entry_encode(&entry, out);
 	assert(slice_equal(
 	    buffer_slice(out), slice_of(input.data, input.size - reader_left(&reader))));

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include "base/hash.h"
 #include "protocol/segment.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -98,7 +99,9 @@ fuzz_stream(struct slice stream, enum compression compression, struct buffer *en
 		assert(consumed <= stream.size);
 		if (result == SEGMENT_PAYLOAD) {
 			assert(payload.size > 0);
+			fuzz_memory_certain(true);
 			fuzz_payload(payload, envelopes);
+			fuzz_memory_certain(false);
 		}
 		stream = slice_of(stream.data + consumed, stream.size - consumed);
 		if (result == SEGMENT_MORE || result == SEGMENT_BAD)
@@ -136,6 +139,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	compression = (data[0] & 1) != 0 ? COMPRESSION_LZ4 : COMPRESSION_NONE;
+	fuzz_memory_certain(true);
 	buffer_init(&stream);
 	buffer_init(&envelopes);
 	if ((data[0] & 2) != 0) {
@@ -145,9 +149,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			at += fuzz_put_segment(
 			    &stream, data + at, size - at, compression == COMPRESSION_LZ4);
 	}
-	exact = malloc(stream.size);
+	exact = xmalloc(stream.size);
 	memcpy(exact, stream.size > 0 ? stream.data : data, stream.size);
+	fuzz_memory_certain(false);
 	fuzz_stream(slice_of(exact, stream.size), compression, &envelopes);
+	fuzz_memory_certain(true);
 	if (envelopes.size > 0)
 		fuzz_round_trip(buffer_slice(&envelopes), compression);
 	free(exact);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "storage/compress.h"
 #include "storage/compression_info.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,7 +26,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	wanted = load_u16(data + 1);
-	out = malloc(FUZZ_CHUNK_MAX);
+	out = xmalloc(FUZZ_CHUNK_MAX);
 	(void)decompress_chunk(
 	    (enum compressor)data[0], slice_of(data + 3, size - 3), out, wanted, &err);
 	free(out);

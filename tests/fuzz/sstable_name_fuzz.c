@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include "storage/sstable.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *name = malloc(size + 1);
+	char *name = xmalloc(size + 1);
 	enum sstable_component component;
 	struct sstable_id id, again;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/hash.h"
 #include "storage/statistics.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -38,7 +39,7 @@ fuzz_repair(uint8_t *bytes, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t *bytes = malloc(size + 1);
+	uint8_t *bytes = xmalloc(size + 1);
 	struct statistics statistics;
 	struct buffer out;
 	struct arena arena;

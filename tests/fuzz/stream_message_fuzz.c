@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include "cluster/stream_message.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,6 +19,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buffer_init(&once);
 	buffer_init(&twice);
 	if (stream_message_decode(slice_of(data, size), &arena, &message, &err) == 0) {
+		fuzz_memory_certain(true);
 		stream_message_encode(&message, &once);
 		assert(!once.is_failed);
 		assert(stream_message_decode(buffer_slice(&once), &arena, &again, &err) == 0);

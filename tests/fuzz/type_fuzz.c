@@ -11,6 +11,7 @@
 #include "cql/schema.h"
 #include "cql/type.h"
 #include "cql/value.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -99,6 +100,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		bool is_valid =
 		    type_validate(type, a, &err) == 0 && type_validate(type, b, &err) == 0;
 
+		fuzz_memory_certain(true);
 		fuzz_print_back(type, &arena);
 		if (is_valid) {
 			fuzz_order(type, a, b);
@@ -108,6 +110,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			type_to_comparable(type, false, a, &form);
 			buffer_fini(&form);
 		}
+		fuzz_memory_certain(false);
 		fuzz_texts(type, a, &arena);
 		value_from_string(type, a, &arena, &out, &err);
 		json_to_value(type, a, &arena, &out, &err);
