@@ -87,7 +87,7 @@ struct world_clock {
 	struct world_node *node;
 	uint64_t base_ns; /* monotonic clock at the beginning of the world */
 	double rate; /* how fast it goes */
-	int64_t wall_offset_us;
+	_Atomic int64_t wall_offset_us; /* as the world's now_ns */
 	uint64_t chance; /* state of the node's generator */
 	uint64_t paused_until_ns;
 	uint64_t
@@ -104,7 +104,8 @@ struct world {
 	struct world_node *nodes; /* owned */
 	struct world_queue queue;
 	struct world_story story;
-	uint64_t now_ns, sequence, events, messages;
+	_Atomic uint64_t now_ns; /* the threads of a store (its commit log) look at it too */
+	uint64_t sequence, events, messages;
 	uint64_t chance;
 	struct world_stream *streams; /* owned */
 	uint64_t *cut; /* owned; a bit for each ordered pair */
