@@ -618,6 +618,8 @@ sstable_writer_put_item(struct sstable_writer *writer, uint64_t partition, uint6
 
 	if (blocks->first.size == 0 && writer->table->clustering_count > 0) {
 		sstable_writer_put_prefix(writer, item, &blocks->first);
+		if (blocks->first.is_failed) /* and would be forgotten with the block */
+			return buffer_check(&blocks->first, err);
 		blocks->start = at;
 	}
 	if (item->kind == UNFILTERED_RAW) {
@@ -684,12 +686,14 @@ sstable_writer_end_items(struct sstable_writer *writer, struct error *err)
 
 	buffer_put_u8(&writer->data, UNFILTERED_END_OF_PARTITION);
 	if (writer->partition.has_items) {
+		if (buffer_check(&writer->last_bytes, err) != 0)
+			return -1;
 		last = sstable_writer_last(writer);
 		sstable_writer_collect_clustering(writer, &last);
 		if (writer->blocks.first.size > 0 && writer->blocks.count > 0)
 			sstable_writer_close_block(writer, writer->partition.start, &last);
 	}
-	return buffer_check(&writer->last_bytes, err);
+	return 0;
 }
 
 static void

@@ -131,6 +131,7 @@ struct statistics_collector {
 	struct buffer min_values, max_values; /* u16 length + bytes each */
 	uint32_t min_count, max_count;
 	bool has_clustering;
+	bool is_out_of_memory; /* the clusterings may be wrong: there are no statistics */
 	struct buffer scratch;
 };
 

@@ -186,6 +186,11 @@ statistics_collect_clustering(struct statistics_collector *collector,
 		collector->max_count = count;
 	}
 	collector->has_clustering = true;
+	/* Looked at each time: buffers forget it when they are cleared. */
+	if (position->is_failed || collector->min_position.is_failed ||
+	    collector->max_position.is_failed || collector->min_values.is_failed ||
+	    collector->max_values.is_failed)
+		collector->is_out_of_memory = true;
 }
 
 /* *last is the bucket of the value before: partitions of one table are much alike. */
@@ -247,10 +252,14 @@ statistics_finish_clustering(const struct buffer *values, uint32_t count, struct
 	struct slice *array = arena_calloc(arena, (size_t)count + 1, sizeof(struct slice));
 	struct reader reader = reader_of(buffer_slice(values));
 
-	if (array == NULL || buffer_check(values, NULL) != 0)
+	if (array == NULL)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for the clustering bounds");
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		array[i] = arena_copy(arena, reader_bytes(&reader, reader_u16(&reader)));
+		if (array[i].data == NULL)
+			return error_set(
+			    err, ERROR_NO_MEMORY, "no memory for the clustering bounds");
+	}
 	*out = array;
 	return 0;
 }
@@ -289,6 +298,8 @@ statistics_collector_finish(struct statistics_collector *collector, struct arena
 	    collector->min_local_deletion_time <= collector->max_local_deletion_time;
 	bool has_ttls = collector->min_ttl <= collector->max_ttl;
 
+	if (collector->is_out_of_memory)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for the clustering bounds");
 	/* What Cassandra's trackers answer when they have seen nothing. */
 	out->min_timestamp = has_times ? collector->min_timestamp : INT64_MIN;
 	out->max_timestamp = has_times ? collector->max_timestamp : INT64_MAX;

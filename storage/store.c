@@ -190,9 +190,12 @@ store_admit(struct store *store, struct store_write *write, struct error *err)
 	if (atomic_load_explicit(&store->has_flush_error, memory_order_relaxed)) {
 		lock_take(&store->waiting_lock);
 		error_set(err, store->flush_error.code,
-		    "writes are refused while data cannot be flushed: %s. Free disk space or mend "
-		    "the disk; writes go on by themselves",
-		    store->flush_error.text);
+		    "writes are refused while data cannot be flushed: %s. %s; writes go on by "
+		    "themselves",
+		    store->flush_error.text,
+		    store->flush_error.code == ERROR_NO_MEMORY
+			? "The node needs memory"
+			: "Free disk space or mend the disk");
 		lock_drop(&store->waiting_lock);
 		return -1;
 	}

@@ -717,9 +717,12 @@ table_flush_run(void *argument)
 		    lifecycle_commit(lifecycle, &err) != 0) {
 			lifecycle_finish(lifecycle);
 			sstable_unref(sstable);
-			store_note_failure(store,
-			    err.code == ERROR_NO_SPACE ? STORE_FAILURE_SPACE : STORE_FAILURE_WRITE,
-			    flush->directory, &err);
+			/* Want of memory is no failure of a disk: its policy must not stop the node. */
+			if (err.code != ERROR_NO_MEMORY)
+				store_note_failure(store,
+				    err.code == ERROR_NO_SPACE ? STORE_FAILURE_SPACE
+							       : STORE_FAILURE_WRITE,
+				    flush->directory, &err);
 			atomic_store(&flush->needs_retry, true);
 			store_flush_failed(store, table, &err);
 			return;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "tests/memory/allocation.h"
 
 struct work {
 	struct store_fixture *fixture;
@@ -147,11 +148,21 @@ store_fixture_fini(struct store_fixture *fixture)
 	env_free(fixture->env);
 }
 
+struct fixture_write {
+	atomic_int done;
+	bool has_failed;
+	struct error err;
+};
+
 static void
 write_done(struct store_write *write, const struct error *err)
 {
-	ck_assert_msg(err == NULL, "%s", err != NULL ? err->text : "");
-	(*(atomic_int *)write->context)++;
+	struct fixture_write *result = write->context;
+
+	result->has_failed = err != NULL;
+	if (err != NULL)
+		result->err = *err;
+	atomic_store(&result->done, 1);
 }
 
 static void
@@ -161,9 +172,9 @@ put_int(uint8_t out[4], int32_t value)
 }
 
 /* INSERT INTO t (pk, ck, v); a NULL v deletes the row. */
-void
-store_fixture_insert(
-    struct store_fixture *fixture, int32_t pk, int32_t ck, const char *v, int64_t timestamp)
+int
+store_fixture_try_insert(struct store_fixture *fixture, int32_t pk, int32_t ck, const char *v,
+    int64_t timestamp, struct error *err)
 {
 	struct arena arena;
 	uint8_t key[4], clustering_bytes[4];
@@ -181,9 +192,9 @@ store_fixture_insert(
 	struct update_builder *builder;
 	struct store_write write = {
 	    .mutation = &mutation, .is_durable = true, .on_done = write_done};
-	atomic_int done = 0;
-	struct error err;
+	struct fixture_write result = {.done = 0};
 
+	allocation_suspend(true);
 	arena_init(&arena, 4096);
 	put_int(key, pk);
 	put_int(clustering_bytes, ck);
@@ -195,23 +206,38 @@ store_fixture_insert(
 		row.deletion = (struct deletion){timestamp, 1700000000};
 	}
 	builder = update_builder_new(fixture->table, slice_of(key, 4), &arena);
-	ck_assert_int_eq(update_builder_add_row(builder, &row, &err), 0);
-	ck_assert_int_eq(update_builder_finish(builder, &update, &err), 0);
+	ck_assert_int_eq(update_builder_add_row(builder, &row, err), 0);
+	ck_assert_int_eq(update_builder_finish(builder, &update, err), 0);
 	mutation = (struct mutation){.keyspace = "ks",
 	    .key = slice_of(key, 4),
 	    .token = murmur3_token(slice_of(key, 4)),
 	    .update_count = 1,
 	    .updates = &update};
-	write.context = &done;
+	write.context = &result;
+	allocation_suspend(false);
 	store_apply(fixture->store, &write);
-	while (atomic_load(&done) == 0)
+	while (atomic_load(&result.done) == 0)
 		usleep(100);
 	arena_fini(&arena);
+	if (!result.has_failed)
+		return 0;
+	*err = result.err;
+	return -1;
 }
 
-/* Value of one row, "" when there is none. */
 void
-store_fixture_lookup(struct store_fixture *fixture, int32_t pk, int32_t ck, char out[64])
+store_fixture_insert(
+    struct store_fixture *fixture, int32_t pk, int32_t ck, const char *v, int64_t timestamp)
+{
+	struct error err;
+
+	ck_assert_msg(
+	    store_fixture_try_insert(fixture, pk, ck, v, timestamp, &err) == 0, "%s", err.text);
+}
+
+int
+store_fixture_try_lookup(
+    struct store_fixture *fixture, int32_t pk, int32_t ck, char out[64], struct error *err)
 {
 	struct arena arena;
 	uint8_t key[4];
@@ -222,7 +248,6 @@ store_fixture_lookup(struct store_fixture *fixture, int32_t pk, int32_t ck, char
 	struct partition_iterator *partitions;
 	struct live_reader reader;
 	struct live_row row;
-	struct error err;
 	int rc;
 
 	arena_init(&arena, 4096);
@@ -230,10 +255,12 @@ store_fixture_lookup(struct store_fixture *fixture, int32_t pk, int32_t ck, char
 	command.key = slice_of(key, 4);
 	command.token = murmur3_token(command.key);
 	out[0] = '\0';
-	ck_assert_msg(
-	    store_read(fixture->store, &command, &arena, &partitions, &err) == 0, "%s", err.text);
+	if (store_read(fixture->store, &command, &arena, &partitions, err) != 0) {
+		arena_fini(&arena);
+		return -1;
+	}
 	live_reader_init(&reader, &command, partitions, &arena);
-	while ((rc = live_reader_next(&reader, &row, &err)) > 0) {
+	while ((rc = live_reader_next(&reader, &row, err)) > 0) {
 		if (row.row == NULL || (int32_t)load_u32(row.row->clustering[0].data) != ck)
 			continue;
 		for (uint32_t i = 0; i < row.row->cell_count; i++)
@@ -241,9 +268,18 @@ store_fixture_lookup(struct store_fixture *fixture, int32_t pk, int32_t ck, char
 				snprintf(out, 64, "%.*s", (int)row.row->cells[i].value.size,
 				    (const char *)row.row->cells[i].value.data);
 	}
-	ck_assert_msg(rc == 0, "%s", err.text);
 	live_reader_fini(&reader);
 	arena_fini(&arena);
+	return rc;
+}
+
+/* Value of one row, "" when there is none. */
+void
+store_fixture_lookup(struct store_fixture *fixture, int32_t pk, int32_t ck, char out[64])
+{
+	struct error err;
+
+	ck_assert_msg(store_fixture_try_lookup(fixture, pk, ck, out, &err) == 0, "%s", err.text);
 }
 
 uint64_t

@@ -30,6 +30,11 @@ void store_fixture_fini(struct store_fixture *fixture);
 /* INSERT INTO t (pk, ck, v); a NULL v deletes the row. Waits until it is acknowledged. */
 void store_fixture_insert(
     struct store_fixture *fixture, int32_t pk, int32_t ck, const char *v, int64_t timestamp);
+/* The same where it may fail; -1 with why. Its own allocations do not (tests/memory/allocation.h). */
+int store_fixture_try_insert(struct store_fixture *fixture, int32_t pk, int32_t ck, const char *v,
+    int64_t timestamp, struct error *err);
+int store_fixture_try_lookup(
+    struct store_fixture *fixture, int32_t pk, int32_t ck, char out[64], struct error *err);
 /* Value of one row, "" when there is none. */
 void store_fixture_lookup(struct store_fixture *fixture, int32_t pk, int32_t ck, char out[64]);
 uint64_t store_fixture_count(struct store_fixture *fixture);
