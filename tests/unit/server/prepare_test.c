@@ -288,7 +288,7 @@ START_TEST(test_the_system_tables_can_be_made)
 	struct schema *system;
 	struct error err;
 
-	ck_assert_msg(system_tables_schema(&system, &err) == 0, "%s", err.text);
+	ck_assert_msg(system_tables_schema(1, &system, &err) == 0, "%s", err.text);
 	for (size_t i = 0; i < system_table_definition_count; i++)
 		ck_assert(
 		    schema_table(system, slice_of_string(system_table_definitions[i].keyspace),

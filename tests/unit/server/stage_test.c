@@ -236,7 +236,8 @@ START_TEST(test_task_past_its_deadline_is_dropped_and_counted)
 	counted_reset();
 	for (int i = 0; i < 5; i++) {
 		tasks[i].task.submitted_ns = now;
-		tasks[i].task.deadline_ns = now + 15 * 1000 * 1000;
+		/* The first one runs whenever its thread comes, and longer than the others may wait. */
+		tasks[i].task.deadline_ns = i == 0 ? 0 : now + 15 * 1000 * 1000;
 	}
 	stage_submit(stage, &tasks->task, 5, &rest);
 	stage_stop(stage);
@@ -338,13 +339,21 @@ START_TEST(test_tasks_are_told_what_comes)
 	struct worker worker = {.is_loop = true};
 	struct task *rest;
 
-	/* Of a stage that nothing is known of tasks are taken one by one. */
-	stage_run_here(stage, &first->task, 1, UINT64_MAX, &worker, &rest);
-	counted_reset();
-	ahead_told = 0;
-	for (int i = 0; i < 20; i++)
-		tasks[i].task.ahead = count_ahead;
-	ck_assert_uint_eq(stage_run_here(stage, &tasks->task, 20, UINT64_MAX, &worker, &rest), 20);
+	/*
+	 * Tasks are taken one by one of a stage that nothing is known of, and of one whose tasks were slow: that is
+	 * also what the thread looks like when it lost its core, so it may have to try again.
+	 */
+	for (int tries = 0; tries < 1000 && ahead_told != 20; tries++) {
+		stage_run_here(stage, &first->task, 1, UINT64_MAX, &worker, &rest);
+		counted_reset();
+		ahead_told = 0;
+		for (int i = 0; i < 20; i++) {
+			tasks[i].task.ahead = count_ahead;
+			tasks[i].task.next = i < 19 ? &tasks[i + 1].task : NULL;
+		}
+		ck_assert_uint_eq(
+		    stage_run_here(stage, &tasks->task, 20, UINT64_MAX, &worker, &rest), 20);
+	}
 	ck_assert_int_eq(ahead_told, 20);
 	stage_free(stage);
 	free(first);
