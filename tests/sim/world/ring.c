@@ -1,53 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/sim/world/ring.h"
-#include <stdlib.h>
-#include <string.h>
-#include "base/alloc.h"
+#include "tests/sim/world/ring_internal.h"
 #include "base/hash.h"
 #include "cluster/paxos_codec.h"
 #include "cluster/range_streamer.h"
 #include "cluster/replica_plan.h"
-#include "cluster/topology.h"
 #include "cql/table_options_internal.h"
 #include "storage/counter.h"
 
-enum { RING_TOKENS = 4, RING_NOW_S = 1767225700 };
-
-struct ring_node {
-	struct ring *ring;
-	struct world_node *node;
-	struct store *store;
-	struct schema *schema;
-	const struct keyspace_metadata *keyspace;
-	struct table_metadata *tables[2], *paxos_table;
-	bool has_forgotten;
-	struct topology_holder *topology;
-	struct snitch *snitch;
-	struct coordinator *coordinator;
-	struct paxos *paxos;
-	struct streams *streams;
-	struct repairs *repairs;
-	struct hints *hints; /* NULL: none are kept */
-	bool *alive; /* the ring's, by node */
-};
-
-struct ring_session;
-
-struct ring {
-	struct ring_options options;
-	struct world *world;
-	bool *alive;
-	uint8_t *places; /* owned; enum ring_standing, by viewer and who is viewed */
-	struct ring_session *sessions; /* owned */
-};
-
-static struct ring_node *
+struct ring_node *
 ring_node(struct ring *ring, uint32_t index)
 {
 	return world_node(ring->world, index)->parts;
 }
 
-static void
+void
 ring_must(int rc, const struct error *err)
 {
 	if (rc == 0)
@@ -182,7 +148,7 @@ ring_make_schema(struct ring_node *node)
 	schema_unref(empty);
 }
 
-static const char *
+const char *
 ring_datacenter(const struct ring *ring, uint32_t index)
 {
 	static const char *const names[] = {"dc1", "dc2", "dc3", "dc4"};
@@ -190,6 +156,7 @@ ring_datacenter(const struct ring *ring, uint32_t index)
 	return names[ring->options.datacenters > 1 ? index % ring->options.datacenters : 0];
 }
 
+/* As the test says who is a member. */
 static void
 ring_update_topology(struct ring_node *node)
 {
@@ -228,15 +195,6 @@ ring_update_topology(struct ring_node *node)
 	free(tokens);
 }
 
-static void
-ring_make_topology(struct ring_node *node)
-{
-	node->topology = topology_holder_new(node->node->peers);
-	topology_holder_set_local(
-	    node->topology, ring_datacenter(node->ring, node->node->index), "rack1");
-	ring_update_topology(node);
-}
-
 static uint64_t
 ring_timeout_ns(void *context, enum coordinator_timeout which)
 {
@@ -251,7 +209,7 @@ ring_paxos_timeout_ns(void *context)
 	return 2 * WORLD_S;
 }
 
-static struct schema *
+struct schema *
 ring_schema(void *context)
 {
 	struct ring_node *node = context;
@@ -286,7 +244,7 @@ ring_truncate_table(void *context, const struct table_metadata *table, struct er
 	    node->store, store_table(node->store, table), ring_record_truncate, node, err);
 }
 
-static uint32_t
+uint32_t
 ring_index_of(struct ring *ring, const struct peer *peer)
 {
 	for (uint32_t i = 0; i < ring->options.world.node_count; i++) {
@@ -323,7 +281,7 @@ ring_open_hints(struct ring_node *node)
 {
 	struct world_node *world_node = node->node;
 	struct hints_options options = {.directory = "/hints",
-	    .host_id = {{(uint8_t)(world_node->index + 1)}},
+	    .host_id = ring_host_id(node),
 	    .in_flight_max = 1024,
 	    .cluster = &world_node->cluster,
 	    .messaging = world_node->messaging,
@@ -347,7 +305,7 @@ ring_open_store(struct ring_node *node)
 	static const char *const directories[] = {"/data"};
 	struct store_executor executor = {ring_submit_work, node};
 	struct store_options options;
-	struct uuid host_id = {{(uint8_t)(node->node->index + 1)}};
+	struct uuid host_id = ring_host_id(node);
 	struct error err;
 
 	store_options_defaults(&options);
@@ -502,18 +460,27 @@ ring_start(struct world_node *world_node, void *context)
 	struct coordinator_ring ring;
 	struct paxos_options paxos;
 	struct streams_options streams;
-	struct uuid host_id = {{(uint8_t)(world_node->index + 1)}};
+	struct uuid host_id;
 	struct error err;
 
 	node->ring = context;
 	node->node = world_node;
+	host_id = ring_host_id(node);
 	ring_make_schema(node);
 	ring_open_store(node);
-	ring_make_topology(node);
+	node->topology = topology_holder_new(world_node->peers);
+	topology_holder_set_local(
+	    node->topology, ring_datacenter(node->ring, world_node->index), "rack1");
+	if (node->ring->memory == NULL)
+		ring_update_topology(node);
 	config.endpoint_snitch = "SimpleSnitch";
+	config.datacenter = ring_datacenter(node->ring, world_node->index);
+	config.rack = "rack1";
 	ring_must(
 	    snitch_new(&config, world_node->env, world_node->peers, &node->snitch, &err), &err);
 	snitch_start(node->snitch, &world_node->cluster);
+	if (node->ring->memory != NULL)
+		ring_members_make(node);
 	node->coordinator = coordinator_new(node->store, world_node->env);
 	coordinator_set_host_id(node->coordinator, &host_id);
 	ring = (struct coordinator_ring){
@@ -550,6 +517,8 @@ ring_start(struct world_node *world_node, void *context)
 		streams = node->ring->options.streams;
 	node->streams = streams_new(&world_node->cluster, node->store, node->topology, &streams);
 	ring_start_repairs(node);
+	if (node->ring->memory != NULL)
+		ring_members_start(node);
 	return node;
 }
 
@@ -566,6 +535,7 @@ ring_stop(struct world_node *world_node, void *parts, void *context)
 	repairs_free(node->repairs);
 	streams_free(node->streams);
 	store_close(node->store);
+	ring_members_free(node);
 	topology_holder_free(node->topology);
 	snitch_free(node->snitch);
 	schema_unref(node->schema);
@@ -580,7 +550,8 @@ ring_stop(struct world_node *world_node, void *parts, void *context)
 struct ring *
 ring_new(const struct ring_options *options)
 {
-	static const struct world_ops ops = {.start = ring_start, .stop = ring_stop};
+	static const struct world_ops ops = {
+	    .start = ring_start, .stop = ring_stop, .refused = ring_refused};
 	struct ring *ring = xzalloc(sizeof(*ring));
 	uint32_t count = options->world.node_count;
 
@@ -590,7 +561,11 @@ ring_new(const struct ring_options *options)
 	ring->places = xcalloc((size_t)count * count, sizeof(*ring->places));
 	for (uint32_t i = 0; i < count; i++)
 		ring->alive[i] = true;
+	if (options->founder_count > 0)
+		ring->memory = ring_memory_new(count);
 	ring->world = world_new(&ring->options.world, &ops, ring);
+	if (options->founder_count > 0)
+		count = options->founder_count;
 	for (uint32_t i = 0; i < count; i++)
 		world_start(ring->world, i);
 	return ring;
@@ -600,6 +575,7 @@ void
 ring_free(struct ring *ring)
 {
 	world_free(ring->world);
+	ring_memory_free(ring->memory, ring->options.world.node_count);
 	ring_free_sessions(ring);
 	free(ring->alive);
 	free(ring->places);
@@ -857,548 +833,4 @@ ring_deliver_hints(struct ring *ring)
 		if (world_node(ring->world, i)->is_up)
 			hints_deliver(ring_hints(ring, i));
 	}
-}
-
-/* ---- Requests ------------------------------------------------------------------------------ */
-
-static void
-ring_op_begin(struct ring *ring, uint32_t node, struct ring_op *op,
-    void (*run)(struct task *task, struct worker *worker), enum cluster_stage stage)
-{
-	struct cluster_env *env = &world_node(ring->world, node)->cluster;
-
-	op->ring = ring;
-	op->node = node;
-	op->task = (struct task){.run = run};
-	if (!cluster_submit(env, stage, &op->task))
-		abort();
-}
-
-static void
-ring_op_init(struct ring_op *op)
-{
-	void (*on_done)(struct ring_op * op) = op->on_done;
-	void (*on_ready)(struct ring_op * op) = op->on_ready;
-	void *context = op->context;
-
-	memset(op, 0, sizeof(*op));
-	op->on_done = on_done;
-	op->on_ready = on_ready;
-	op->context = context;
-	arena_init(&op->arena, 4096);
-}
-
-void
-ring_op_free(struct ring_op *op)
-{
-	if (op->arena.block_size != 0) /* it was begun */
-		arena_fini(&op->arena);
-	free(op->rows);
-	op->rows = NULL;
-}
-
-static void
-ring_op_end(struct ring_op *op, const struct error *err)
-{
-	op->is_done = true;
-	op->done_count++;
-	op->has_failed = err != NULL;
-	if (err != NULL)
-		op->err = *err;
-	if (op->on_done != NULL)
-		op->on_done(op);
-}
-
-static struct ring_op *
-ring_op_of(struct task *task)
-{
-	return (struct ring_op *)((char *)task - offsetof(struct ring_op, task));
-}
-
-static void
-ring_written(struct coordinator_write *write, const struct error *err)
-{
-	ring_op_end(write->context, err);
-}
-
-static void
-ring_run_write(struct task *task, struct worker *worker)
-{
-	struct ring_op *op = ring_op_of(task);
-
-	op->write.worker = worker;
-	coordinator_write(ring_node(op->ring, op->node)->coordinator, &op->write);
-}
-
-static void
-ring_build(struct ring_node *node, struct ring_op *op, struct mutation *mutation, int table,
-    int32_t pk, const struct row *row)
-{
-	struct partition_update *update = arena_zalloc(&op->arena, sizeof(*update));
-	struct update_builder *builder;
-	uint8_t *key = arena_alloc(&op->arena, 4);
-	struct slice *clustering =
-	    arena_calloc(&op->arena, row->clustering_count, sizeof(*clustering));
-	struct cell *cells = arena_calloc(&op->arena, row->cell_count, sizeof(*cells));
-	struct row kept = *row;
-	struct error err;
-
-	/* Rows are views: what they are made of lives as long as the op. */
-	if (row->clustering_count > 0)
-		memcpy(clustering, row->clustering, row->clustering_count * sizeof(*clustering));
-	if (row->cell_count > 0)
-		memcpy(cells, row->cells, row->cell_count * sizeof(*cells));
-	kept.clustering = clustering;
-	kept.cells = cells;
-	store_u32(key, (uint32_t)pk);
-	builder = update_builder_new(node->tables[table], slice_of(key, 4), &op->arena);
-	ring_must(update_builder_add_row(builder, &kept, &err), &err);
-	ring_must(update_builder_finish(builder, update, &err), &err);
-	/* As the server has it: the name in the schema, without an end. */
-	*mutation = (struct mutation){.keyspace = (const char *)node->tables[table]->keyspace.data,
-	    .key = update->key,
-	    .token = update->token,
-	    .update_count = 1,
-	    .updates = update};
-}
-
-static void
-ring_begin_write(struct ring *ring, uint32_t index, struct ring_op *op, uint32_t count,
-    enum consistency level, enum write_type type)
-{
-	struct ring_node *node = ring_node(ring, index);
-
-	op->write = (struct coordinator_write){.mutations = op->mutations,
-	    .mutation_count = count,
-	    .keyspace = node->keyspace,
-	    .consistency = level,
-	    .type = type,
-	    .on_done = ring_written,
-	    .context = op,
-	    .arena = &op->arena};
-	ring_op_begin(ring, index, op, ring_run_write,
-	    type == WRITE_COUNTER ? CLUSTER_STAGE_COUNTER_MUTATION : CLUSTER_STAGE_MUTATION);
-}
-
-static void
-ring_make_rows(struct ring_node *node, struct ring_op *op, const struct ring_row *rows,
-    uint32_t count, int64_t timestamp)
-{
-	ring_op_init(op);
-	op->mutations = arena_calloc(&op->arena, count, sizeof(*op->mutations));
-	for (uint32_t i = 0; i < count; i++) {
-		uint8_t *bytes = arena_alloc(&op->arena, 12);
-		struct slice clustering = slice_of(bytes, 4);
-		struct cell cell = {.column = table_column(node->tables[0], slice_of_string("v")),
-		    .timestamp = timestamp,
-		    .local_deletion_time = LOCAL_DELETION_TIME_NONE,
-		    .value = slice_of(bytes + 4, 8)};
-		struct row row = {.clustering_count = 1,
-		    .clustering = &clustering,
-		    .liveness = {timestamp, TTL_NONE, LOCAL_DELETION_TIME_NONE},
-		    .deletion = DELETION_LIVE,
-		    .cell_count = 1,
-		    .cells = &cell};
-
-		store_u32(bytes, (uint32_t)rows[i].ck);
-		store_u64(bytes + 4, (uint64_t)rows[i].v);
-		ring_build(node, op, &op->mutations[i], 0, rows[i].pk, &row);
-	}
-}
-
-void
-ring_put(struct ring *ring, uint32_t index, struct ring_op *op, const struct ring_row *rows,
-    uint32_t count, int64_t timestamp, enum consistency level, enum write_type type)
-{
-	ring_make_rows(ring_node(ring, index), op, rows, count, timestamp);
-	ring_begin_write(ring, index, op, count, level, type);
-}
-
-void
-ring_encode(
-    struct ring *ring, uint32_t index, struct ring_row row, int64_t timestamp, struct buffer *out)
-{
-	struct ring_op op = {.on_done = NULL};
-
-	ring_make_rows(ring_node(ring, index), &op, &row, 1, timestamp);
-	mutation_encode(op.mutations, out);
-	ring_op_free(&op);
-}
-
-void
-ring_delete(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk, int32_t ck,
-    int64_t timestamp, enum consistency level)
-{
-	uint8_t *bytes;
-	struct slice clustering;
-	struct row row = {.clustering_count = 1,
-	    .clustering = &clustering,
-	    .liveness = LIVENESS_NONE,
-	    .deletion = {timestamp, RING_NOW_S}};
-
-	ring_op_init(op);
-	bytes = arena_alloc(&op->arena, 4);
-	store_u32(bytes, (uint32_t)ck);
-	clustering = slice_of(bytes, 4);
-	op->mutations = arena_calloc(&op->arena, 1, sizeof(*op->mutations));
-	ring_build(ring_node(ring, index), op, op->mutations, 0, pk, &row);
-	ring_begin_write(ring, index, op, 1, level, WRITE_SIMPLE);
-}
-
-void
-ring_increment(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk, int64_t delta,
-    enum consistency level)
-{
-	struct ring_node *node = ring_node(ring, index);
-	struct cell cell = {.column = table_column(node->tables[1], slice_of_string("n")),
-	    .timestamp = 1,
-	    .local_deletion_time = LOCAL_DELETION_TIME_NONE};
-	struct row row = {
-	    .liveness = LIVENESS_NONE, .deletion = DELETION_LIVE, .cell_count = 1, .cells = &cell};
-
-	ring_op_init(op);
-	cell.value = counter_make_update(delta, &op->arena);
-	op->mutations = arena_calloc(&op->arena, 1, sizeof(*op->mutations));
-	ring_build(node, op, op->mutations, 1, pk, &row);
-	ring_begin_write(ring, index, op, 1, level, WRITE_COUNTER);
-}
-
-static int
-ring_read_rows(struct ring_op *op, struct partition_iterator *source, struct error *err)
-{
-	struct live_reader reader;
-	struct live_row live;
-	int rc;
-
-	if (op->rows == NULL)
-		op->rows = xcalloc(RING_ROWS_MAX, sizeof(*op->rows));
-	op->row_count = 0;
-	live_reader_init(&reader, &op->command, source, &op->arena);
-	while ((rc = live_reader_next(&reader, &live, err)) > 0) {
-		struct ring_row *row = &op->rows[op->row_count++];
-		const struct cell *cell;
-
-		if (op->row_count == RING_ROWS_MAX)
-			abort();
-		row->pk = (int32_t)load_u32(live.key.data);
-		if (live.row == NULL || live.row->cell_count == 0)
-			continue;
-		cell = &live.row->cells[0];
-		if (live.row->clustering_count > 0) {
-			row->ck = (int32_t)load_u32(live.row->clustering[0].data);
-			row->v = (int64_t)load_u64(cell->value.data);
-		} else {
-			row->v = counter_total(cell->value);
-		}
-	}
-	live_reader_fini(&reader);
-	return rc;
-}
-
-static void
-ring_have_read(
-    struct coordinator_read *read, struct partition_iterator *source, const struct error *err)
-{
-	struct ring_op *op = read->context;
-	struct error failure;
-
-	if (err == NULL && ring_read_rows(op, source, &failure) != 0)
-		err = &failure;
-	ring_op_end(op, err);
-}
-
-static void
-ring_run_read(struct task *task, struct worker *worker)
-{
-	struct ring_op *op = ring_op_of(task);
-
-	op->read.worker = worker;
-	coordinator_read(ring_node(op->ring, op->node)->coordinator, &op->read);
-}
-
-static void
-ring_begin_read(struct ring *ring, uint32_t index, struct ring_op *op, int table, uint32_t limit,
-    enum consistency level)
-{
-	struct ring_node *node = ring_node(ring, index);
-
-	op->command.table = node->tables[table];
-	op->command.row_limit = limit == 0 ? READ_LIMIT_NONE : limit;
-	op->command.per_partition_limit = READ_LIMIT_NONE;
-	op->command.now_seconds = RING_NOW_S;
-	op->read = (struct coordinator_read){.command = &op->command,
-	    .keys = op->keys,
-	    .key_count = op->key_count,
-	    .keyspace = node->keyspace,
-	    .consistency = level,
-	    .arena = &op->arena,
-	    .on_done = ring_have_read,
-	    .context = op};
-	ring_op_begin(ring, index, op, ring_run_read, CLUSTER_STAGE_READ);
-}
-
-void
-ring_get(struct ring *ring, uint32_t index, struct ring_op *op, int table, int32_t pk,
-    uint32_t limit, enum consistency level)
-{
-	uint8_t *key;
-
-	ring_op_init(op);
-	key = arena_alloc(&op->arena, 4);
-	store_u32(key, (uint32_t)pk);
-	op->command.key = slice_of(key, 4);
-	op->command.token = murmur3_token(op->command.key);
-	ring_begin_read(ring, index, op, table, limit, level);
-}
-
-void
-ring_get_many(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk, uint32_t count,
-    enum consistency level)
-{
-	ring_op_init(op);
-	op->keys = arena_calloc(&op->arena, count, sizeof(*op->keys));
-	op->key_count = count;
-	for (uint32_t i = 0; i < count; i++) {
-		uint8_t *key = arena_alloc(&op->arena, 4);
-
-		store_u32(key, (uint32_t)pk + i);
-		op->keys[i] = slice_of(key, 4);
-	}
-	op->command.key = op->keys[0];
-	op->command.token = murmur3_token(op->command.key);
-	ring_begin_read(ring, index, op, 0, 0, level);
-}
-
-void
-ring_scan(
-    struct ring *ring, uint32_t index, struct ring_op *op, uint32_t limit, enum consistency level)
-{
-	ring_op_init(op);
-	op->command.is_range = true;
-	op->command.range = (struct token_range){.left = INT64_MIN, .right = INT64_MIN};
-	ring_begin_read(ring, index, op, 0, limit, level);
-}
-
-static void
-ring_truncated(struct coordinator_truncate *truncate, const struct error *err)
-{
-	ring_op_end(truncate->context, err);
-}
-
-static void
-ring_run_truncate(struct task *task, struct worker *worker)
-{
-	struct ring_op *op = ring_op_of(task);
-
-	op->truncate.worker = worker;
-	coordinator_truncate(ring_node(op->ring, op->node)->coordinator, &op->truncate);
-}
-
-void
-ring_truncate(struct ring *ring, uint32_t index, struct ring_op *op)
-{
-	ring_op_init(op);
-	op->truncate = (struct coordinator_truncate){
-	    .table = ring_node(ring, index)->tables[0], .on_done = ring_truncated, .context = op};
-	ring_op_begin(ring, index, op, ring_run_truncate, CLUSTER_STAGE_MISC);
-}
-
-/* ---- Paxos --------------------------------------------------------------------------------- */
-
-static void
-ring_paxos_begin(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk,
-    enum consistency serial, enum consistency commit)
-{
-	struct ring_node *node = ring_node(ring, index);
-	uint8_t *key;
-
-	ring_op_init(op);
-	op->ring = ring;
-	op->node = index;
-	key = arena_alloc(&op->arena, 4);
-	store_u32(key, (uint32_t)pk);
-	op->command = (struct read_command){.table = node->tables[0],
-	    .key = slice_of(key, 4),
-	    .token = murmur3_token(slice_of(key, 4)),
-	    .row_limit = READ_LIMIT_NONE,
-	    .per_partition_limit = READ_LIMIT_NONE,
-	    .now_seconds = RING_NOW_S};
-	op->read = (struct coordinator_read){.command = &op->command,
-	    .keyspace = node->keyspace,
-	    .consistency =
-		serial == CONSISTENCY_SERIAL ? CONSISTENCY_QUORUM : CONSISTENCY_LOCAL_QUORUM,
-	    .arena = &op->arena,
-	    .context = op};
-	op->paxos = (struct paxos_request){.keyspace = node->keyspace,
-	    .table = node->tables[0],
-	    .key = op->command.key,
-	    .token = op->command.token,
-	    .serial = serial,
-	    .commit = commit,
-	    .context = op};
-}
-
-static void
-ring_run_paxos(struct task *task, struct worker *worker)
-{
-	struct ring_op *op = ring_op_of(task);
-
-	(void)worker;
-	paxos_begin(ring_node(op->ring, op->node)->paxos, &op->paxos);
-}
-
-/* What the condition is about has been read. */
-static void
-ring_cas_read(
-    struct coordinator_read *read, struct partition_iterator *source, const struct error *err)
-{
-	struct ring_op *op = read->context;
-	struct ring_node *node = ring_node(op->ring, op->node);
-	int64_t timestamp = paxos_ballot_timestamp(&op->ballot);
-	struct error failure;
-	uint8_t *bytes = arena_alloc(&op->arena, 12);
-	struct slice clustering = slice_of(bytes, 4);
-	struct cell cell = {.column = table_column(node->tables[0], slice_of_string("v")),
-	    .timestamp = timestamp,
-	    .local_deletion_time = LOCAL_DELETION_TIME_NONE,
-	    .value = slice_of(bytes + 4, 8)};
-	struct row row = {.clustering_count = 1,
-	    .clustering = &clustering,
-	    .liveness = {timestamp, TTL_NONE, LOCAL_DELETION_TIME_NONE},
-	    .deletion = DELETION_LIVE,
-	    .cell_count = 1,
-	    .cells = &cell};
-
-	if (err == NULL && ring_read_rows(op, source, &failure) != 0)
-		err = &failure;
-	if (err != NULL) {
-		paxos_abandon(&op->paxos, err);
-		return;
-	}
-	if ((op->row_count == 0 ? 0 : op->rows[0].v) != op->expected) {
-		paxos_propose(&op->paxos, NULL);
-		return;
-	}
-	store_u32(bytes, 0);
-	store_u64(bytes + 4, (uint64_t)op->written);
-	op->mutations = arena_calloc(&op->arena, 1, sizeof(*op->mutations));
-	ring_build(node, op, op->mutations, 0, (int32_t)load_u32(op->command.key.data), &row);
-	paxos_propose(&op->paxos, op->mutations);
-}
-
-static void
-ring_cas_ready(struct paxos_request *request, const struct uuid *ballot)
-{
-	struct ring_op *op = request->context;
-
-	op->ballot = *ballot;
-	if (op->on_ready != NULL)
-		op->on_ready(op);
-	else
-		ring_cas_go_on(op);
-}
-
-void
-ring_cas_go_on(struct ring_op *op)
-{
-	op->read.on_done = ring_cas_read;
-	coordinator_read(ring_node(op->ring, op->node)->coordinator, &op->read);
-}
-
-static void
-ring_cas_done(struct paxos_request *request, const struct error *err)
-{
-	struct ring_op *op = request->context;
-
-	op->is_applied = request->has_written;
-	ring_op_end(op, err);
-}
-
-void
-ring_cas(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk, int64_t expected,
-    int64_t written, enum consistency serial, enum consistency commit)
-{
-	ring_paxos_begin(ring, index, op, pk, serial, commit);
-	op->expected = expected;
-	op->written = written;
-	op->paxos.on_ready = ring_cas_ready;
-	op->paxos.on_done = ring_cas_done;
-	ring_op_begin(ring, index, op, ring_run_paxos, CLUSTER_STAGE_MUTATION);
-}
-
-static void
-ring_serial_ready(struct paxos_request *request, const struct uuid *ballot)
-{
-	(void)ballot;
-	paxos_propose(request, NULL);
-}
-
-static void
-ring_serial_done(struct paxos_request *request, const struct error *err)
-{
-	struct ring_op *op = request->context;
-
-	if (err != NULL) {
-		ring_op_end(op, err);
-		return;
-	}
-	op->read.on_done = ring_have_read;
-	coordinator_read(ring_node(op->ring, op->node)->coordinator, &op->read);
-}
-
-void
-ring_get_serial(
-    struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk, enum consistency serial)
-{
-	ring_paxos_begin(ring, index, op, pk, serial, CONSISTENCY_QUORUM);
-	op->paxos.is_read = true;
-	op->paxos.on_ready = ring_serial_ready;
-	op->paxos.on_done = ring_serial_done;
-	ring_op_begin(ring, index, op, ring_run_paxos, CLUSTER_STAGE_MUTATION);
-}
-
-/* ---- Looking ------------------------------------------------------------------------------- */
-
-static bool
-ring_op_is_done(struct world *world, void *context)
-{
-	(void)world;
-	return ((struct ring_op *)context)->is_done;
-}
-
-void
-ring_wait(struct ring *ring, struct ring_op *op)
-{
-	world_run_until(ring->world, ring_op_is_done, op, WORLD_MS, 60 * WORLD_S);
-}
-
-int64_t
-ring_look(struct ring *ring, uint32_t index, int32_t pk, int32_t ck)
-{
-	struct ring_node *node = ring_node(ring, index);
-	struct read_command command = {.table = node->tables[0],
-	    .row_limit = READ_LIMIT_NONE,
-	    .per_partition_limit = READ_LIMIT_NONE,
-	    .now_seconds = RING_NOW_S};
-	struct partition_iterator *source;
-	struct live_reader reader;
-	struct live_row live;
-	struct arena arena;
-	struct error err;
-	uint8_t key[4];
-	int64_t found = -1;
-
-	arena_init(&arena, 4096);
-	store_u32(key, (uint32_t)pk);
-	command.key = slice_of(key, 4);
-	command.token = murmur3_token(command.key);
-	ring_must(store_read(node->store, &command, &arena, &source, &err), &err);
-	live_reader_init(&reader, &command, source, &arena);
-	while (live_reader_next(&reader, &live, &err) > 0) {
-		if ((int32_t)load_u32(live.row->clustering[0].data) == ck)
-			found = (int64_t)load_u64(live.row->cells[0].value.data);
-	}
-	live_reader_fini(&reader);
-	arena_fini(&arena);
-	return found;
 }

@@ -15,6 +15,7 @@
 #include "cluster/repair.h"
 #include "cluster/paxos.h"
 #include "cluster/hints.h"
+#include "cluster/storage_service.h"
 #include "cluster/stream.h"
 #include "tests/sim/world/world.h"
 
@@ -29,6 +30,12 @@ struct ring_options {
 	const char *speculative_retry; /* NULL: 99PERCENTILE */
 	struct streams_options streams; /* zero: the usual ones */
 	bool has_hints; /* else no node keeps any */
+	/*
+	 * The ring is what gossip says: the first so many nodes make it, when ring_new() returns they are started; others
+	 * may join. 0: all are members from the start and for ever, and the test says who is alive (ring_set_alive).
+	 */
+	uint32_t founder_count;
+	uint64_t ring_delay_ns; /* cassandra.ring_delay_ms */
 };
 
 struct ring *ring_new(const struct ring_options *options);
@@ -83,6 +90,33 @@ struct hints *ring_hints(struct ring *ring, uint32_t node);
 uint32_t ring_hint_count(struct ring *ring);
 /* Now, rather than in ten seconds. */
 void ring_deliver_hints(struct ring *ring);
+
+/* ---- A ring by gossip ---- */
+
+/* Is the node up, and a member that clients may use? */
+bool ring_serves(struct ring *ring, uint32_t node);
+/* Of a node that is up: it did not get into the ring. */
+bool ring_has_failed_to_start(struct ring *ring, uint32_t node, struct error *err);
+/* All nodes that serve see so many NORMAL members, and no other ones. */
+bool ring_agrees(struct ring *ring, uint32_t count);
+/* So many nodes serve, and each sees so many NORMAL members, all alive, and no other ones. */
+bool ring_is_whole(struct ring *ring, uint32_t count);
+/* A new node joins, and fetches its part. */
+void ring_join(struct ring *ring, uint32_t node);
+/* ... and takes over the tokens of a dead one. */
+void ring_replace(struct ring *ring, uint32_t node, uint32_t dead);
+/* What an operator waits for; the caller's memory until it is done, or the node is gone. */
+struct ring_change {
+	struct service_wait wait; /* first */
+	bool is_done, has_failed;
+	struct error err;
+};
+void ring_decommission(struct ring *ring, uint32_t node, struct ring_change *change);
+void ring_remove(struct ring *ring, uint32_t by, uint32_t dead, struct ring_change *change);
+/* Nobody is told that a bootstrap has failed: the operator asks whether it has. */
+void ring_resume_bootstrap(struct ring *ring, uint32_t node, struct ring_change *change);
+
+/* ---- Requests ---- */
 
 struct ring_row {
 	int32_t pk, ck;

@@ -1,0 +1,832 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A whole cluster in a simulated world (tests/sim/world), from seeds: a ring by gossip, whose nodes have stores on simulated
+ * disks, hints, Paxos, counters, streams and repair. Nodes join, leave, are removed and replaced, one after
+ * the other, while clients write and read, and while messages are lost, links are cut, and nodes stand still, are
+ * killed, lose their power and start again. Then, always:
+ *   - a request is answered exactly once, and in time;
+ *   - no acknowledged write is lost, and no read at QUORUM goes back in time;
+ *   - counters add up: what was acknowledged, and no more than that and what is not known;
+ *   - conditional statements and serial reads are linearizable;
+ *   - each change of the ring comes to its end, and all nodes see the same ring;
+ *   - after a repair all replicas of a row have the same.
+ *
+ *   cluster_sim [FIRST_SEED [SEEDS]]       SIM_SEEDS in the environment otherwise; SIM_VERBOSE=1: figures;
+ *                                      SIM_STORY: how many lines of a story are kept
+ *
+ * At most one node is away at a time, none is cut off for so long that a coordinator does not hear of a change within the
+ * ring delay, and what is left is repaired before a dead node is removed or replaced: more than that Cassandra's
+ * rings do not survive either.
+ *
+ * Ends with "N passed, N failed"; a failing seed is printed with the end of its story, and can be run alone.
+ */
+#include <stdarg.h>
+#include "base/log.h"
+#include "tests/sim/linearizable.h"
+#include "tests/sim/world/ring.h"
+
+enum {
+	NODES = 9,
+	FOUNDERS = 4,
+	FACTOR = 3,
+	CHANGES = 3, /* of a seed */
+	CLIENTS = 6,
+	KEYS = 24, /* written and read */
+	COUNTERS = 3,
+	REGISTERS = 3, /* compared and set; keys of the same table, behind the others */
+	OPERATIONS_MAX = 8000,
+	STORY_LINES = 2000,
+	RING_DELAY_S = 10,
+	CHANGE_S_MAX = 900, /* with all its attempts */
+	/* Contention, the last prepare, proposal and commit, and the read; and a node that stands still. */
+	ANSWER_MS = 5 * 2000 + 1000 + 3 * 2000,
+};
+
+enum change_kind { CHANGE_JOIN, CHANGE_LEAVE, CHANGE_REMOVE, CHANGE_REPLACE, CHANGE_KINDS };
+enum request { REQUEST_WRITE, REQUEST_READ, REQUEST_COUNT, REQUEST_CAS, REQUEST_SERIAL_READ };
+
+struct run;
+
+struct client {
+	struct run *run;
+	struct ring_op op;
+	bool is_busy;
+	enum request request;
+	uint32_t key;
+	int64_t version; /* of a write */
+	int64_t floor; /* of a read: it must see at least this */
+	struct operation operation;
+	uint64_t began_ns;
+};
+
+struct run {
+	uint64_t seed;
+	struct ring *ring;
+	struct world *world;
+	struct client clients[CLIENTS];
+	int64_t acked[KEYS], seen[KEYS];
+	int64_t versions;
+	int64_t counted[COUNTERS], maybe_counted[COUNTERS];
+	int64_t register_seen[REGISTERS], values;
+	uint64_t moment;
+	struct operation operations[OPERATIONS_MAX];
+	uint32_t operation_count;
+	uint32_t succeeded[5], failed[5], troubles;
+
+	/* The ring as it should become. */
+	uint32_t member_count, next_node;
+	bool is_member[NODES]; /* or is about to be */
+	uint32_t away; /* 1 + the one node that is not up, or is to die; 0: none */
+	enum change_kind kind;
+	bool is_changing, has_asked, is_resuming, is_repairing;
+	uint32_t
+	    repairing; /* the node whose ranges are repaired before a dead one is given up; NODES: all were */
+	uint32_t repair_number;
+	uint32_t subject, newcomer; /* newcomer 0: not yet, or nobody */
+	uint64_t changed_ns;
+	struct ring_change change;
+	uint32_t attempts;
+	bool is_broken;
+};
+
+static void
+run_break(struct run *run, const char *format, ...)
+{
+	va_list arguments;
+
+	if (!run->is_broken) {
+		printf("--- seed %" PRIu64 " (cluster_sim %" PRIu64 " 1): ", run->seed, run->seed);
+		va_start(arguments, format);
+		vprintf(format, arguments);
+		va_end(arguments);
+		printf("\n");
+		world_tell(run->world, stdout);
+	}
+	run->is_broken = true;
+}
+
+/* ---- Clients ------------------------------------------------------------------------------- */
+
+static void
+client_note_cas(struct client *client)
+{
+	struct run *run = client->run;
+	struct ring_op *op = &client->op;
+	struct operation *operation = &client->operation;
+
+	operation->ended = ++run->moment;
+	operation->seen = op->row_count > 0 ? op->rows[0].v : 0;
+	if (op->has_failed)
+		operation->outcome =
+		    op->err.code == ERROR_UNAVAILABLE ? OUTCOME_NEVER : OUTCOME_UNKNOWN;
+	else
+		operation->outcome = op->is_applied ? OUTCOME_APPLIED : OUTCOME_READ;
+	if (!op->has_failed)
+		run->register_seen[operation->key] =
+		    op->is_applied ? operation->written : operation->seen;
+	if (client->request == REQUEST_SERIAL_READ && op->has_failed)
+		return;
+	if (run->operation_count == OPERATIONS_MAX)
+		run_break(run, "too many operations");
+	else
+		run->operations[run->operation_count++] = *operation;
+}
+
+static void
+client_note_read(struct client *client)
+{
+	struct run *run = client->run;
+	int64_t found = client->op.row_count > 0 ? client->op.rows[0].v : 0;
+
+	if (found < client->floor)
+		run_break(run,
+		    "node %u read version %" PRId64 " of key %u where %" PRId64 " was known",
+		    client->op.node, found, client->key, client->floor);
+	if (found > run->seen[client->key])
+		run->seen[client->key] = found;
+}
+
+static bool
+client_is_excused(enum error_code code)
+{
+	switch (code) {
+	case ERROR_UNAVAILABLE:
+	case ERROR_WRITE_TIMEOUT:
+	case ERROR_READ_TIMEOUT:
+	case ERROR_WRITE_FAILURE:
+	case ERROR_READ_FAILURE:
+	case ERROR_CAS_WRITE_UNKNOWN:
+	case ERROR_OVERLOADED:
+	case ERROR_SERVER:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static const char *const request_names[] = {"write", "read", "increment", "cas", "serial read"};
+
+static void
+client_tell(const struct client *client)
+{
+	const struct ring_op *op = &client->op;
+
+	world_note(client->run->world,
+	    "client: %s of %u at node %u (%" PRId64 " -> %" PRId64 "), %" PRIu64
+	    " ms: %s, saw %" PRId64,
+	    request_names[client->request], client->key, op->node, client->operation.expected,
+	    client->request == REQUEST_WRITE ? client->version : client->operation.written,
+	    (world_now(client->run->world) - client->began_ns) / WORLD_MS,
+	    op->has_failed       ? op->err.text
+		: op->is_applied ? "applied"
+				 : "done",
+	    op->row_count > 0 ? op->rows[0].v : 0);
+}
+
+static void
+client_done(struct ring_op *op)
+{
+	struct client *client = op->context;
+	struct run *run = client->run;
+	uint64_t took_ms = (world_now(run->world) - client->began_ns) / WORLD_MS;
+
+	if (op->done_count != 1)
+		run_break(run, "a request was answered twice");
+	if (took_ms > ANSWER_MS)
+		run_break(run, "a request took %" PRIu64 " ms", took_ms);
+	client->is_busy = false;
+	(op->has_failed ? run->failed : run->succeeded)[client->request]++;
+	client_tell(client);
+	if (op->has_failed && !client_is_excused(op->err.code))
+		run_break(run, "an unexpected error: %s", op->err.text);
+	switch (client->request) {
+	case REQUEST_WRITE:
+		if (!op->has_failed && client->version > run->acked[client->key])
+			run->acked[client->key] = client->version;
+		break;
+	case REQUEST_READ:
+		if (!op->has_failed)
+			client_note_read(client);
+		break;
+	case REQUEST_COUNT:
+		if (!op->has_failed)
+			run->counted[client->key]++;
+		else if (op->err.code != ERROR_UNAVAILABLE)
+			run->maybe_counted[client->key]++;
+		break;
+	case REQUEST_CAS:
+	case REQUEST_SERIAL_READ:
+		client_note_cas(client);
+		break;
+	}
+}
+
+static void
+client_begin_cas(struct client *client, uint32_t node)
+{
+	struct run *run = client->run;
+	uint32_t which = client->key = world_chance(run->world, REGISTERS);
+
+	client->operation = (struct operation){.key = which, .began = ++run->moment};
+	if (client->request == REQUEST_SERIAL_READ) {
+		ring_get_serial(
+		    run->ring, node, &client->op, (int32_t)(KEYS + which), CONSISTENCY_SERIAL);
+		return;
+	}
+	client->operation.expected = run->register_seen[which];
+	client->operation.written = ++run->values;
+	ring_cas(run->ring, node, &client->op, (int32_t)(KEYS + which), client->operation.expected,
+	    client->operation.written, CONSISTENCY_SERIAL, CONSISTENCY_QUORUM);
+}
+
+static void
+client_begin(struct client *client)
+{
+	static const enum request requests[] = {REQUEST_WRITE, REQUEST_WRITE, REQUEST_READ,
+	    REQUEST_READ, REQUEST_COUNT, REQUEST_CAS, REQUEST_CAS, REQUEST_SERIAL_READ};
+	struct run *run = client->run;
+	uint32_t node = world_chance(run->world, NODES);
+
+	if (!ring_serves(run->ring, node))
+		return;
+	ring_op_free(&client->op);
+	client->request = requests[world_chance(run->world, 8)];
+	client->key = world_chance(run->world, KEYS);
+	client->began_ns = world_now(run->world);
+	client->op.on_done = client_done;
+	client->op.context = client;
+	client->is_busy = true;
+	client->operation = (struct operation){.key = 0};
+	switch (client->request) {
+	case REQUEST_WRITE: {
+		struct ring_row row = {(int32_t)client->key, 0, ++run->versions};
+
+		client->version = run->versions;
+		ring_put(run->ring, node, &client->op, &row, 1, run->versions, CONSISTENCY_QUORUM,
+		    WRITE_SIMPLE);
+		break;
+	}
+	case REQUEST_READ:
+		client->floor = run->acked[client->key] > run->seen[client->key]
+		    ? run->acked[client->key]
+		    : run->seen[client->key];
+		ring_get(
+		    run->ring, node, &client->op, 0, (int32_t)client->key, 0, CONSISTENCY_QUORUM);
+		break;
+	case REQUEST_COUNT:
+		client->key %= COUNTERS;
+		ring_increment(
+		    run->ring, node, &client->op, (int32_t)client->key, 1, CONSISTENCY_QUORUM);
+		break;
+	case REQUEST_CAS:
+	case REQUEST_SERIAL_READ:
+		client_begin_cas(client, node);
+		break;
+	}
+}
+
+/* ---- Trouble ------------------------------------------------------------------------------- */
+
+static void
+node_up(void *context, uint32_t node)
+{
+	struct run *run = context;
+
+	if (run->is_member[node] && !world_node(run->world, node)->is_up)
+		world_start(run->world, node);
+}
+
+static void
+node_is_back(void *context, uint32_t node)
+{
+	struct run *run = context;
+
+	if (run->away == node + 1)
+		run->away = 0;
+}
+
+static void
+links_healed(void *context, uint32_t argument)
+{
+	(void)argument;
+	world_heal(((struct run *)context)->world);
+}
+
+static void
+trouble_death(struct run *run, uint32_t node)
+{
+	if (run->away != 0 || !ring_serves(run->ring, node))
+		return;
+	run->away = node + 1;
+	if (world_chance(run->world, 2) == 0)
+		ring_flush(run->ring, node);
+	if (world_chance(run->world, 2) == 0)
+		ring_kill(run->ring, node);
+	else
+		ring_cut_power(run->ring, node);
+	world_at(run->world, (1 + world_chance(run->world, 20)) * WORLD_S, node_up, run, node);
+	/* Up, and heard of by all. */
+	world_at(run->world, 40 * WORLD_S, node_is_back, run, node);
+}
+
+static void
+trouble(struct run *run)
+{
+	uint32_t a = world_chance(run->world, NODES), b = world_chance(run->world, NODES);
+	uint8_t groups[NODES];
+
+	run->troubles++;
+	switch (world_chance(run->world, 5)) {
+	case 0:
+		if (a != b)
+			world_cut(run->world, a, b);
+		break;
+	case 1:
+		if (a != b)
+			world_cut_both(run->world, a, b);
+		break;
+	case 2:
+		for (uint32_t i = 0; i < NODES; i++)
+			groups[i] = (uint8_t)world_chance(run->world, 2);
+		world_partition(run->world, groups);
+		break;
+	case 3:
+		if (world_node(run->world, a)->is_up)
+			world_pause(run->world, a, (1 + world_chance(run->world, 2000)) * WORLD_MS);
+		break;
+	default:
+		trouble_death(run, a);
+		break;
+	}
+	world_at(run->world, (1 + world_chance(run->world, 3000)) * WORLD_MS, links_healed, run, 0);
+}
+
+/* ---- Changes of the ring ------------------------------------------------------------------- */
+
+static void
+change_begin(struct run *run)
+{
+	uint32_t subject = world_chance(run->world, NODES);
+
+	run->kind = world_chance(run->world, CHANGE_KINDS);
+	if (run->away != 0 || !ring_is_whole(run->ring, run->member_count))
+		return;
+	if (run->next_node == NODES && (run->kind == CHANGE_JOIN || run->kind == CHANGE_REPLACE))
+		return;
+	if (run->kind != CHANGE_JOIN && !run->is_member[subject])
+		return;
+	if (run->member_count == FACTOR + 1 &&
+	    (run->kind == CHANGE_LEAVE || run->kind == CHANGE_REMOVE))
+		run->kind = CHANGE_JOIN;
+	if (run->kind == CHANGE_JOIN && run->next_node == NODES)
+		return;
+	run->is_changing = true;
+	run->has_asked = run->is_resuming = run->is_repairing = false;
+	run->repairing = run->newcomer = run->attempts = 0;
+	run->changed_ns = world_now(run->world);
+	run->subject = subject;
+	world_note(run->world, "change: %s, %u",
+	    (const char *[]){"join", "leave", "remove", "replace"}[run->kind], subject);
+	switch (run->kind) {
+	case CHANGE_JOIN:
+		run->newcomer = run->next_node++;
+		run->is_member[run->newcomer] = true;
+		run->member_count++;
+		ring_join(run->ring, run->newcomer);
+		break;
+	case CHANGE_LEAVE:
+		run->member_count--;
+		break;
+	case CHANGE_REMOVE:
+	case CHANGE_REPLACE:
+		run->is_member[subject] = false;
+		run->away = subject + 1;
+		run->member_count -= run->kind == CHANGE_REMOVE;
+		ring_kill(run->ring, subject);
+		break;
+	default:
+		break;
+	}
+}
+
+static bool
+is_seen_dead(struct run *run, uint32_t node)
+{
+	for (uint32_t i = 0; i < NODES; i++)
+		if (i != node && ring_serves(run->ring, i) &&
+		    atomic_load(&ring_peer(run->ring, i, node)->is_alive))
+			return false;
+	return true;
+}
+
+static uint32_t
+any_serving(struct run *run)
+{
+	for (;;) {
+		uint32_t node = world_chance(run->world, NODES);
+
+		if (ring_serves(run->ring, node))
+			return node;
+	}
+}
+
+/* Its bootstrap broke off: go on with it, or start it once more. */
+static void
+change_look_at_newcomer(struct run *run)
+{
+	struct error err;
+
+	if (run->newcomer == 0 || !world_node(run->world, run->newcomer)->is_up) {
+		run->is_resuming = false;
+		return;
+	}
+	if (ring_has_failed_to_start(run->ring, run->newcomer, &err)) {
+		run->attempts++;
+		world_note(run->world, "change: again, since %s", err.text);
+		ring_kill(run->ring, run->newcomer);
+		world_start(run->world, run->newcomer);
+		run->is_resuming = false;
+	} else if (!ring_serves(run->ring, run->newcomer) &&
+	    (!run->is_resuming || run->change.is_done) && world_chance(run->world, 300) == 0) {
+		run->is_resuming = true;
+		ring_resume_bootstrap(run->ring, run->newcomer, &run->change);
+	}
+}
+
+static void
+change_look_at_leaver(struct run *run)
+{
+	if (run->has_asked && run->change.is_done && !run->change.has_failed) {
+		if (!run->is_member[run->subject])
+			return;
+		run->is_member[run->subject] = false;
+		ring_kill(run->ring, run->subject);
+		return;
+	}
+	/* It died on its way out: it is a member again when it comes back. */
+	if (!world_node(run->world, run->subject)->is_up)
+		run->has_asked = false;
+	if (!run->has_asked && !ring_serves(run->ring, run->subject))
+		return;
+	if (run->has_asked && !run->change.is_done)
+		return;
+	if (run->has_asked)
+		world_note(run->world, "change: again, since %s", run->change.err.text);
+	run->has_asked = true;
+	run->attempts++;
+	ring_decommission(run->ring, run->subject, &run->change);
+}
+
+static void
+no_line(void *context, const struct repair_line *line)
+{
+	(void)context;
+	(void)line;
+}
+
+/*
+ * A write that the dead node and one other have is on one node only, and with the hint of a dead coordinator even that is all:
+ * whoever gives up a node for good repairs what is left first. True: all is repaired.
+ */
+static bool
+change_repair(struct run *run)
+{
+	struct repair_options options = {.keyspace = "ks", .job_threads = 1, .is_forced = true};
+	struct repair_status status = {0};
+	struct error err;
+
+	for (; run->repairing < NODES; run->repairing++, run->is_repairing = false) {
+		if (!run->is_member[run->repairing] || run->repairing == run->subject)
+			continue;
+		if (!ring_serves(run->ring, run->repairing)) {
+			run->is_repairing = false;
+			return false;
+		}
+		if (!run->is_repairing) {
+			run->is_repairing = repairs_start(ring_repairs(run->ring, run->repairing),
+						&options, &run->repair_number, &err) == 0;
+			return false;
+		}
+		if (repairs_status(ring_repairs(run->ring, run->repairing), run->repair_number, 0,
+			no_line, NULL, &status) &&
+		    !status.is_done)
+			return false;
+		if (!status.is_done || status.has_failed) {
+			run->is_repairing = false;
+			return false;
+		}
+	}
+	return true;
+}
+
+static void
+change_look_at_dead(struct run *run)
+{
+	if (!run->has_asked && !is_seen_dead(run, run->subject))
+		return;
+	if (!run->has_asked && !change_repair(run))
+		return;
+	if (run->kind == CHANGE_REPLACE) {
+		if (run->has_asked) {
+			change_look_at_newcomer(run);
+			return;
+		}
+		run->has_asked = true;
+		run->newcomer = run->next_node++;
+		run->is_member[run->newcomer] = true;
+		ring_replace(run->ring, run->newcomer, run->subject);
+		return;
+	}
+	if (run->has_asked && !run->change.is_done)
+		return;
+	if (run->has_asked && !run->change.has_failed)
+		return;
+	if (run->has_asked)
+		world_note(run->world, "change: again, since %s", run->change.err.text);
+	run->has_asked = true;
+	run->attempts++;
+	ring_remove(run->ring, any_serving(run), run->subject, &run->change);
+}
+
+static void
+change_look(struct run *run)
+{
+	if (run->kind == CHANGE_JOIN)
+		change_look_at_newcomer(run);
+	else if (run->kind == CHANGE_LEAVE)
+		change_look_at_leaver(run);
+	else
+		change_look_at_dead(run);
+	if (ring_agrees(run->ring, run->member_count) &&
+	    ((run->kind == CHANGE_LEAVE && !run->is_member[run->subject]) ||
+		run->kind == CHANGE_REMOVE ||
+		(run->newcomer != 0 && ring_serves(run->ring, run->newcomer)))) {
+		world_note(run->world, "change: done after %" PRIu64 " s",
+		    (world_now(run->world) - run->changed_ns) / WORLD_S);
+		run->is_changing = false;
+		if (run->kind == CHANGE_REMOVE || run->kind == CHANGE_REPLACE)
+			run->away = 0;
+	} else if (world_now(run->world) - run->changed_ns > CHANGE_S_MAX * WORLD_S) {
+		run_break(run, "a change of the ring did not come to its end");
+	}
+}
+
+/* ---- A seed -------------------------------------------------------------------------------- */
+
+static bool
+is_whole(struct world *world, void *context)
+{
+	struct run *run = context;
+
+	(void)world;
+	return ring_is_whole(run->ring, run->member_count);
+}
+
+static void
+run_clients(struct run *run)
+{
+	uint32_t changes = 0;
+
+	while (!run->is_broken && (changes < CHANGES || run->is_changing)) {
+		for (uint32_t i = 0; i < CLIENTS; i++)
+			if (!run->clients[i].is_busy && world_chance(run->world, 12) == 0)
+				client_begin(&run->clients[i]);
+		if (world_chance(run->world, 150) == 0)
+			trouble(run);
+		if (run->is_changing) {
+			change_look(run);
+		} else if (world_chance(run->world, 60) == 0) {
+			change_begin(run);
+			changes += run->is_changing;
+		}
+		world_run(run->world, world_chance(run->world, 60) * WORLD_MS);
+	}
+}
+
+static void
+run_check_keys(struct run *run, uint32_t node, enum consistency level)
+{
+	struct ring_op op = {.on_done = NULL};
+
+	for (uint32_t key = 0; key < KEYS && !run->is_broken; key++) {
+		int64_t found;
+
+		ring_get(run->ring, node, &op, 0, (int32_t)key, 0, level);
+		ring_wait(run->ring, &op);
+		found = op.row_count > 0 ? op.rows[0].v : 0;
+		if (!op.is_done || op.has_failed)
+			run_break(run, "key %u cannot be read by node %u in peace: %s", key, node,
+			    op.err.text);
+		else if (found < run->acked[key] || found < run->seen[key])
+			run_break(run,
+			    "node %u reads version %" PRId64 " of key %u, acknowledged was %" PRId64
+			    ", seen %" PRId64,
+			    node, found, key, run->acked[key], run->seen[key]);
+		ring_op_free(&op);
+	}
+	for (uint32_t key = 0; key < COUNTERS && !run->is_broken; key++) {
+		int64_t found;
+
+		ring_get(run->ring, node, &op, 1, (int32_t)key, 0, level);
+		ring_wait(run->ring, &op);
+		found = op.row_count > 0 ? op.rows[0].v : 0;
+		if (!op.is_done || op.has_failed)
+			run_break(run, "counter %u cannot be read: %s", key, op.err.text);
+		else if (found < run->counted[key] ||
+		    found > run->counted[key] + run->maybe_counted[key])
+			run_break(run,
+			    "counter %u is %" PRId64 " at node %u: %" PRId64
+			    " were acknowledged, %" PRId64 " are not known",
+			    key, found, node, run->counted[key], run->maybe_counted[key]);
+		ring_op_free(&op);
+	}
+}
+
+static void
+run_check_registers(struct run *run, uint32_t node)
+{
+	struct ring_op op = {.on_done = NULL};
+
+	for (uint32_t key = 0; key < REGISTERS && !run->is_broken; key++) {
+		struct operation operation = {
+		    .outcome = OUTCOME_READ, .key = key, .began = ++run->moment};
+
+		ring_get_serial(run->ring, node, &op, (int32_t)(KEYS + key), CONSISTENCY_SERIAL);
+		ring_wait(run->ring, &op);
+		operation.seen = op.row_count > 0 ? op.rows[0].v : 0;
+		operation.ended = ++run->moment;
+		if (!op.is_done || op.has_failed)
+			run_break(run, "register %u cannot be read by node %u in peace: %s", key,
+			    node, op.err.text);
+		else if (run->operation_count < OPERATIONS_MAX)
+			run->operations[run->operation_count++] = operation;
+		ring_op_free(&op);
+	}
+}
+
+struct repair_wait {
+	struct run *run;
+	uint32_t node, number;
+	struct repair_status status;
+};
+
+static bool
+is_repaired(struct world *world, void *context)
+{
+	struct repair_wait *wait = context;
+
+	(void)world;
+	return !repairs_status(ring_repairs(wait->run->ring, wait->node), wait->number, 0, no_line,
+		   NULL, &wait->status) ||
+	    wait->status.is_done;
+}
+
+static void
+run_repair(struct run *run)
+{
+	struct repair_options options = {.keyspace = "ks", .job_threads = 1};
+	struct repair_wait wait = {.run = run};
+	struct error err;
+
+	/* Each node repairs the ranges that it is a replica of. */
+	for (wait.node = 0; wait.node < NODES && !run->is_broken; wait.node++) {
+		if (!ring_serves(run->ring, wait.node))
+			continue;
+		wait.status = (struct repair_status){0};
+		if (repairs_start(
+			ring_repairs(run->ring, wait.node), &options, &wait.number, &err) != 0)
+			run_break(run, "repair is refused: %s", err.text);
+		else if (!world_run_until(
+			     run->world, is_repaired, &wait, 10 * WORLD_MS, 900 * WORLD_S))
+			run_break(run, "repair does not end");
+		else if (wait.status.has_failed)
+			run_break(run, "repair has failed: %s", wait.status.failure);
+	}
+}
+
+static void
+run_check_replicas(struct run *run)
+{
+	for (uint32_t key = 0; key < KEYS + REGISTERS && !run->is_broken; key++) {
+		uint32_t replicas[NODES];
+		uint32_t count = ring_replicas(run->ring, (int32_t)key, replicas, NODES);
+		int64_t first;
+
+		if (count != FACTOR) {
+			run_break(run, "key %u has %u replicas", key, count);
+			return;
+		}
+		first = ring_look(run->ring, replicas[0], (int32_t)key, 0);
+		for (uint32_t i = 1; i < count; i++)
+			if (ring_look(run->ring, replicas[i], (int32_t)key, 0) != first)
+				run_break(run,
+				    "key %u differs between nodes %u and %u after repair", key,
+				    replicas[0], replicas[i]);
+	}
+}
+
+static void
+run_settle(struct run *run)
+{
+	static const struct world_faults none = {
+	    .delay_min_ns = WORLD_MS, .delay_max_ns = 2 * WORLD_MS};
+	char why[200];
+
+	world_heal(run->world);
+	world_set_faults(run->world, &none);
+	world_run(run->world, 60 * WORLD_S);
+	for (uint32_t i = 0; i < CLIENTS; i++) {
+		if (run->clients[i].is_busy)
+			run_break(run, "a request was never answered");
+		ring_op_free(&run->clients[i].op);
+	}
+	if (!run->is_broken &&
+	    !world_run_until(run->world, is_whole, run, 100 * WORLD_MS, 300 * WORLD_S))
+		run_break(run, "the ring does not become one of %u", run->member_count);
+	for (uint32_t i = 0; i < NODES && !run->is_broken; i++) {
+		if (!ring_serves(run->ring, i))
+			continue;
+		run_check_keys(run, i, CONSISTENCY_QUORUM);
+		run_check_registers(run, i);
+	}
+	for (uint32_t key = 0; key < REGISTERS && !run->is_broken; key++)
+		if (!linearizable_check(run->operations, run->operation_count, key, why))
+			run_break(run, "register %u: %s", key, why);
+	if (!run->is_broken)
+		run_repair(run);
+	if (!run->is_broken)
+		run_check_keys(run, any_serving(run), CONSISTENCY_ALL);
+	run_check_replicas(run);
+}
+
+static void
+run_tell(const struct run *run)
+{
+	printf("seed %" PRIu64 ": %" PRIu64 " s, %" PRIu64 " messages, %u troubles, %u members;",
+	    run->seed, world_now(run->world) / WORLD_S, world_messages(run->world), run->troubles,
+	    run->member_count);
+	for (int i = 0; i < 5; i++)
+		printf(" %s %u (%u failed)", request_names[i], run->succeeded[i], run->failed[i]);
+	printf("\n");
+}
+
+static bool
+run_seed(uint64_t seed)
+{
+	struct ring_options options = {.world = {.seed = seed,
+					   .node_count = NODES,
+					   .faults = {.loss = 0.01,
+					       .reorder = 0.05,
+					       .stream_break = 0.002,
+					       .delay_min_ns = 200 * WORLD_US,
+					       .delay_max_ns = 20 * WORLD_MS},
+					   .skew_max_us = 100000,
+					   .drift_max_ppm = 100,
+					   .is_encoded = true,
+					   .story_lines = STORY_LINES},
+	    .factor = FACTOR,
+	    .has_hints = true,
+	    .founder_count = FOUNDERS,
+	    .ring_delay_ns = RING_DELAY_S * WORLD_S};
+	struct run *run = calloc(1, sizeof(*run));
+	bool is_sound;
+
+	if (getenv("SIM_STORY") != NULL)
+		options.world.story_lines = (uint32_t)atoi(getenv("SIM_STORY"));
+	run->seed = seed;
+	run->ring = ring_new(&options);
+	run->world = ring_world(run->ring);
+	run->member_count = run->next_node = FOUNDERS;
+	for (uint32_t i = 0; i < FOUNDERS; i++)
+		run->is_member[i] = true;
+	for (uint32_t i = 0; i < CLIENTS; i++)
+		run->clients[i].run = run;
+	if (!world_run_until(run->world, is_whole, run, 50 * WORLD_MS, 120 * WORLD_S))
+		run_break(run, "the ring does not begin");
+	run_clients(run);
+	run_settle(run);
+	if (getenv("SIM_VERBOSE") != NULL)
+		run_tell(run);
+	is_sound = !run->is_broken;
+	ring_free(run->ring);
+	free(run);
+	return is_sound;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *setting = getenv("SIM_SEEDS");
+	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10)
+	    : setting != NULL     ? strtoull(setting, NULL, 10)
+				  : 4;
+	unsigned passed = 0, failed = 0;
+
+	log_set_level("ROOT", getenv("SIM_LOG") != NULL ? LOG_DEBUG : LOG_OFF);
+	*(linearizable_self_check() ? &passed : &failed) += 1;
+	for (uint64_t seed = first; seed < first + count; seed++)
+		*(run_seed(seed) ? &passed : &failed) += 1;
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HELENUS_TESTS_SIM_RING_INTERNAL_H
+#define HELENUS_TESTS_SIM_RING_INTERNAL_H
+
+/*
+ * Shared by ring.c (a node and its parts), ring_members.c (who is in the ring, where that is not fixed) and
+ * ring_requests.c (what clients ask).
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "base/alloc.h"
+#include "cluster/topology.h"
+#include "tests/sim/world/ring.h"
+
+enum { RING_TOKENS = 4, RING_NOW_S = 1767225700 };
+
+struct ring_node {
+	struct ring *ring;
+	struct world_node *node;
+	struct store *store;
+	struct schema *schema;
+	const struct keyspace_metadata *keyspace;
+	struct table_metadata *tables[2], *paxos_table;
+	bool has_forgotten;
+	struct topology_holder *topology;
+	struct snitch *snitch;
+	struct coordinator *coordinator;
+	struct paxos *paxos;
+	struct streams *streams;
+	struct repairs *repairs;
+	struct hints *hints; /* NULL: none are kept */
+	bool *alive; /* the ring's, by node */
+	struct ring_members *members; /* NULL: the ring is fixed */
+};
+
+struct ring_session;
+struct ring_memory;
+struct ring_members;
+
+struct ring {
+	struct ring_options options;
+	struct world *world;
+	bool *alive;
+	uint8_t *places; /* owned; enum ring_standing, by viewer and who is viewed */
+	struct ring_session *sessions; /* owned */
+	struct ring_memory *memory; /* owned; of ring_members.c, by node; NULL: the ring is fixed */
+};
+
+struct ring_node *ring_node(struct ring *ring, uint32_t index);
+/* Ends the program where rc is not 0: what a simulation is made of does not fail. */
+void ring_must(int rc, const struct error *err);
+uint32_t ring_index_of(struct ring *ring, const struct peer *peer);
+const char *ring_datacenter(const struct ring *ring, uint32_t index);
+struct schema *ring_schema(void *node);
+
+/* ---- ring_members.c ---- */
+
+/* What nodes keep of the ring over their deaths. */
+struct ring_memory *ring_memory_new(uint32_t nodes);
+void ring_memory_free(struct ring_memory *memory, uint32_t nodes);
+/* The node's host id. */
+struct uuid ring_host_id(const struct ring_node *node);
+/* Gossip and the storage service; node->topology and node->snitch are there. */
+void ring_members_make(struct ring_node *node);
+/* Into the ring: all other parts are there. */
+void ring_members_start(struct ring_node *node);
+void ring_members_free(struct ring_node *node);
+/* world_ops.refused */
+void ring_refused(struct world_node *world_node, struct peer *peer, void *context);
+
+#endif
