@@ -432,6 +432,7 @@ repairs_start(struct repairs *repairs, const struct repair_options *options, uin
 	repair_copy_options(command, options);
 	repair_uuid(repairs, &command->parent);
 	command->task.run = repair_run_command;
+	repair_reach(repairs, &command->history, REPAIR_COMMAND_INIT);
 	lock_take(&repairs->lock);
 	command->number = ++repairs->last_number;
 	command->next = repairs->commands;

@@ -178,6 +178,71 @@ uint32_t repairs_terminate_all(struct repairs *repairs);
 /* Validations that run on this node fail, and with them the sessions that they are for (nodetool stop VALIDATION). */
 void repairs_stop_validations(struct repairs *repairs);
 
+/* ---- What commands, sessions and jobs went through (repair/state; system_views.repairs) ---- */
+
+/* CoordinatorState.State, SessionState.State, JobState.State */
+enum {
+	REPAIR_COMMAND_INIT,
+	REPAIR_COMMAND_SETUP,
+	REPAIR_COMMAND_START,
+	REPAIR_COMMAND_PREPARE_START,
+	REPAIR_COMMAND_PREPARE_COMPLETE,
+	REPAIR_COMMAND_REPAIR_START,
+	REPAIR_COMMAND_REPAIR_COMPLETE,
+	REPAIR_STATES_MAX,
+};
+enum { REPAIR_SESSION_INIT, REPAIR_SESSION_START, REPAIR_SESSION_JOBS_START };
+enum {
+	REPAIR_JOB_INIT,
+	REPAIR_JOB_START,
+	REPAIR_JOB_SNAPSHOT_START,
+	REPAIR_JOB_SNAPSHOT_COMPLETE,
+	REPAIR_JOB_VALIDATION_START,
+	REPAIR_JOB_VALIDATION_COMPLETE,
+	REPAIR_JOB_STREAM_START,
+};
+
+enum repair_result {
+	REPAIR_RESULT_NONE,
+	REPAIR_RESULT_SKIPPED,
+	REPAIR_RESULT_SUCCESS,
+	REPAIR_RESULT_FAILURE,
+};
+
+struct repair_history {
+	int64_t state_ms[REPAIR_STATES_MAX]; /* when it was reached; 0: it was not */
+	uint8_t last; /* the state it is in, where it has no result */
+	enum repair_result result;
+	int64_t result_ms;
+	char text
+	    [ERROR_TEXT_MAX]; /* of the result: why it failed, or what it says of itself; or empty */
+};
+
+enum repair_view_kind { REPAIR_VIEW_COMMAND, REPAIR_VIEW_SESSION, REPAIR_VIEW_JOB };
+struct repair_view {
+	enum repair_view_kind kind;
+	struct uuid id, parent; /* parent: the command's */
+	struct uuid session; /* of a session and a job */
+	const struct repair_history *history;
+	const char *keyspace;
+	const char *const *tables; /* not yet chosen: count 0 */
+	uint32_t table_count;
+	const struct ring_range *ranges;
+	uint32_t range_count;
+	const uint32_t *
+	    group_sizes; /* of a command: ranges with the same replicas, one group behind the other */
+	uint32_t group_count;
+	struct peer *const *participants;
+	uint32_t participant_count;
+	const struct uuid *children; /* a command's sessions, a session's jobs */
+	uint32_t child_count;
+	uint32_t number; /* of a command */
+	const struct repair_options *options; /* of a command */
+};
+/* Of the last hundred commands that this node coordinates. Under a lock: the calls must be short. Any thread. */
+void repairs_each_view(struct repairs *repairs, enum repair_view_kind kind,
+    void (*each)(void *context, const struct repair_view *view), void *context);
+
 /* ---- Paxos, where the ring changes ---- */
 
 /*

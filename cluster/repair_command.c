@@ -278,6 +278,9 @@ repair_command_close(struct repair_command *command, const char *failure)
 		repair_record_parent(command,
 		    failure == NULL ? REPAIR_RECORD_PARENT_SUCCESS : REPAIR_RECORD_PARENT_FAILURE,
 		    failure);
+	repair_reach_end(command->repairs, &command->history,
+	    failure == NULL ? REPAIR_RESULT_SUCCESS : REPAIR_RESULT_FAILURE,
+	    failure != NULL ? failure : "Repair completed successfully");
 	lock_take(&command->repairs->lock);
 	command->is_done = true;
 	command->has_failed = failure != NULL;
@@ -382,6 +385,7 @@ repair_sessions_done(struct repair_command *command)
 {
 	struct buffer payload;
 
+	repair_reach(command->repairs, &command->history, REPAIR_COMMAND_REPAIR_COMPLETE);
 	if (command->sessions_failed > 0) {
 		repair_command_end(command, "Some repair failed");
 		return;
@@ -407,6 +411,9 @@ repair_session_end(struct repair_session *session, const struct error *err)
 	char id[UUID_TEXT_SIZE];
 	struct buffer ranges;
 
+	repair_reach_end(command->repairs, &session->history,
+	    err == NULL ? REPAIR_RESULT_SUCCESS : REPAIR_RESULT_FAILURE,
+	    err == NULL ? NULL : err->text);
 	session->is_done = true;
 	session->has_failed = err != NULL;
 	command->sessions_done++;
@@ -432,6 +439,7 @@ repair_session_fail(struct repair_session *session, const struct error *err)
 		if (job->state == JOB_WAITING || job->state == JOB_DONE)
 			continue;
 		repair_job_cancel(job);
+		repair_reach_end(command->repairs, &job->history, REPAIR_RESULT_FAILURE, err->text);
 		repair_record_job(job, REPAIR_RECORD_FAILURE, err->text);
 		command->running_jobs--;
 	}
@@ -445,6 +453,9 @@ repair_job_ended(struct repair_job *job, const struct error *err)
 	struct repair_command *command = session->command;
 	bool has_history = command->options.preview == REPAIR_PREVIEW_NONE;
 
+	repair_reach_end(command->repairs, &job->history,
+	    err == NULL ? REPAIR_RESULT_SUCCESS : REPAIR_RESULT_FAILURE,
+	    err == NULL ? NULL : err->text);
 	command->running_jobs--;
 	session->jobs_done++;
 	if (has_history)
@@ -471,6 +482,12 @@ repair_command_run_jobs(struct repair_command *command)
 		if (session->is_done)
 			continue;
 		command->running_jobs++;
+		if (session->history.state_ms[REPAIR_SESSION_START] == 0) {
+			repair_reach(command->repairs, &session->history, REPAIR_SESSION_START);
+			repair_reach(
+			    command->repairs, &session->history, REPAIR_SESSION_JOBS_START);
+		}
+		repair_reach(command->repairs, &job->history, REPAIR_JOB_START);
 		if (command->options.preview == REPAIR_PREVIEW_NONE)
 			repair_record_job(job, REPAIR_RECORD_START, NULL);
 		repair_job_start(job);
@@ -482,6 +499,9 @@ repair_command_run_jobs(struct repair_command *command)
 static void
 repair_start_sessions(struct repair_command *command)
 {
+	struct repairs *repairs = command->repairs;
+
+	repair_reach(repairs, &command->history, REPAIR_COMMAND_PREPARE_COMPLETE);
 	command->session_count = command->plan.common_count;
 	command->sessions = xcalloc((size_t)command->session_count + 1, sizeof(*command->sessions));
 	for (uint32_t i = 0; i < command->session_count; i++) {
@@ -489,12 +509,20 @@ repair_start_sessions(struct repair_command *command)
 
 		session->command = command;
 		session->common = &command->plan.commons[i];
-		repair_uuid(command->repairs, &session->id);
+		repair_uuid(repairs, &session->id);
+		repair_reach(repairs, &session->history, REPAIR_SESSION_INIT);
 		session->jobs = xcalloc((size_t)command->table_count + 1, sizeof(*session->jobs));
-		for (uint32_t j = 0; j < command->table_count; j++)
+		for (uint32_t j = 0; j < command->table_count; j++) {
 			session->jobs[j] =
 			    (struct repair_job){.session = session, .table = &command->tables[j]};
+			repair_uuid(repairs, &session->jobs[j].id);
+			repair_reach(repairs, &session->jobs[j].history, REPAIR_JOB_INIT);
+		}
 	}
+	lock_take(&repairs->lock);
+	command->look_sessions = command->session_count;
+	lock_drop(&repairs->lock);
+	repair_reach(repairs, &command->history, REPAIR_COMMAND_REPAIR_START);
 	repair_command_run_jobs(command);
 }
 
@@ -564,6 +592,7 @@ repair_prepare(struct repair_command *command)
 			ranges[message.range_count++] = plan->commons[i].ranges[j];
 	for (uint32_t i = 0; i < plan->peer_count; i++)
 		endpoints[i] = plan->peers[i]->endpoint;
+	repair_reach(command->repairs, &command->history, REPAIR_COMMAND_PREPARE_START);
 	buffer_init(&payload);
 	repair_message_encode(&message, &payload);
 	command->has_prepared = true;
@@ -642,7 +671,12 @@ repair_command_begin(struct repair_command *command)
 	if (command->is_done)
 		return; /* terminated before it began */
 	command->started_ns = env_monotonic_ns(command->repairs->env->env);
+	repair_reach(command->repairs, &command->history, REPAIR_COMMAND_SETUP);
 	rc = repair_make_plan(command, &err);
+	lock_take(&command->repairs->lock);
+	command->look_plan = rc == 0;
+	lock_drop(&command->repairs->lock);
+	repair_reach(command->repairs, &command->history, REPAIR_COMMAND_START);
 	uuid_format(&command->parent, parent);
 	buffer_init(&options);
 	repair_put_options(&options, command, command->plan.range_count);

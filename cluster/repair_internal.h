@@ -84,6 +84,8 @@ struct repair_session;
 /* One table of a session. */
 struct repair_job {
 	struct repair_session *session;
+	struct uuid id;
+	struct repair_history history; /* guarded by repairs->lock */
 	struct repair_table *table;
 	enum { JOB_WAITING, JOB_PAXOS, JOB_SNAPSHOT, JOB_VALIDATION, JOB_SYNC, JOB_DONE } state;
 	uint32_t pending; /* answers */
@@ -104,6 +106,7 @@ struct repair_session {
 	struct repair_job *jobs; /* owned; one for each table */
 	uint32_t jobs_done;
 	bool is_done, has_failed;
+	struct repair_history history; /* guarded by repairs->lock */
 };
 
 struct repair_command {
@@ -124,6 +127,10 @@ struct repair_command {
 	bool is_done, has_failed;
 	char failure[ERROR_TEXT_MAX];
 	bool is_terminating;
+	struct repair_history history;
+	/* What others may look at; neither changes from then on: plan and tables; how many sessions, with their jobs. */
+	bool look_plan;
+	uint32_t look_sessions;
 
 	/* The stage's. */
 	uint64_t started_ns;
@@ -222,6 +229,12 @@ void repair_job_fini(struct repair_job *job);
 void repair_participant_init(struct repairs *repairs); /* handlers */
 void repair_participant_peer_is_down(struct repairs *repairs, struct peer *peer);
 void repair_participant_free(struct repairs *repairs);
+
+/* ---- repair_history.c ---- */
+void repair_reach(struct repairs *repairs, struct repair_history *history, unsigned state);
+/* Only the first end counts. text may be NULL. */
+void repair_reach_end(struct repairs *repairs, struct repair_history *history,
+    enum repair_result result, const char *text);
 
 /* ---- repair_paxos.c ---- */
 void repair_job_paxos(struct repair_job *job);

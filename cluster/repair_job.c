@@ -208,6 +208,7 @@ repair_job_compare_all(struct repair_job *job)
 	struct error err;
 
 	job->state = JOB_SYNC;
+	repair_reach(job->session->command->repairs, &job->history, REPAIR_JOB_VALIDATION_COMPLETE);
 	for (uint32_t a = 0; a < repair_job_peers(job); a++) {
 		for (uint32_t b = a + 1; b < repair_job_peers(job); b++) {
 			if (repair_job_compare(job, a, b, &err) == 0)
@@ -216,6 +217,8 @@ repair_job_compare_all(struct repair_job *job)
 			return;
 		}
 	}
+	if (job->pending > 0)
+		repair_reach(command->repairs, &job->history, REPAIR_JOB_STREAM_START);
 	repair_job_drop_trees(job);
 	command->preview_ranges +=
 	    command->options.preview != REPAIR_PREVIEW_NONE ? job->synced_ranges : 0;
@@ -303,6 +306,7 @@ repair_job_validate(struct repair_job *job)
 	uint32_t chains = 0;
 
 	job->state = JOB_VALIDATION;
+	repair_reach(job->session->command->repairs, &job->history, REPAIR_JOB_VALIDATION_START);
 	job->now_seconds = env_wall_us(job->session->command->repairs->env->env) / 1000000;
 	for (uint32_t i = 0; i < repair_job_peers(job); i++)
 		if (job->chains[i] >= chains)
@@ -326,6 +330,8 @@ repair_job_snapshot_taken(
 		    endpoint_format(&peer->endpoint, address), err->text);
 		repair_job_end(job, &named);
 	} else if (job->pending == 0) {
+		repair_reach(
+		    job->session->command->repairs, &job->history, REPAIR_JOB_SNAPSHOT_COMPLETE);
 		repair_job_validate(job);
 	}
 }
@@ -336,6 +342,7 @@ repair_job_snapshot(struct repair_job *job)
 	struct repair_message message = repair_job_message(job, VERB_SNAPSHOT_MSG);
 
 	job->state = JOB_SNAPSHOT;
+	repair_reach(job->session->command->repairs, &job->history, REPAIR_JOB_SNAPSHOT_START);
 	for (uint32_t i = 0; i < repair_job_peers(job); i++)
 		repair_job_ask(job, i, &message, repair_job_snapshot_taken);
 }

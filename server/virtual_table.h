@@ -18,6 +18,11 @@ int virtual_table_read(struct executor *executor, const struct read_command *com
 /* Tables about other nodes (virtual_cluster.c). */
 struct virtual_rows;
 void virtual_fill_pending_hints(struct executor *executor, struct virtual_rows *rows);
+
+/* virtual_repair.c */
+void virtual_fill_repairs(struct executor *executor, struct virtual_rows *rows);
+void virtual_fill_repair_sessions(struct executor *executor, struct virtual_rows *rows);
+void virtual_fill_repair_jobs(struct executor *executor, struct virtual_rows *rows);
 void virtual_fill_gossip_info(struct executor *executor, struct virtual_rows *rows);
 void virtual_fill_internode_inbound(struct executor *executor, struct virtual_rows *rows);
 void virtual_fill_internode_outbound(struct executor *executor, struct virtual_rows *rows);

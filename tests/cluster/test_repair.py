@@ -92,6 +92,25 @@ def test_full_repair_brings_what_a_dead_node_missed(quiet_ring):
                                   "WHERE parent_id = %s", [history[0].parent_id]))
     assert parent[0].columnfamily_names == {"t"} and parent[0].finished_at is not None
     assert parent[0].successful_ranges == parent[0].requested_ranges
+    here = ring.connect(ring[0], only=[ring[0]])
+    views = {row.command_id: row for row in here.execute("SELECT * FROM system_views.repairs")}
+    assert sorted(views) == [1, 2]
+    assert (views[1].status, views[1].completed) == ("failure", True) and "is dead" in views[1].failure_cause
+    view = views[2]
+    assert (view.status, view.keyspace_name, view.type) == ("success", "ks", "full")
+    assert (view.options_parallelism, view.options_job_threads, view.options_column_families) == ("PARALLEL", 1, set())
+    assert view.state_init_timestamp <= view.state_prepare_start_timestamp <= view.state_repair_start_timestamp \
+        <= view.state_repair_complete_timestamp <= view.state_success_timestamp and not view.state_failure_timestamp
+    assert sorted(view.participants) == sorted(f"/{node.address}:7000" for node in ring.nodes)
+    assert len(view.ranges) == 1 and view.ranges == view.unfiltered_ranges and view.table_names == ["t"]
+    assert set(view.ranges[0]) == parent[0].successful_ranges
+    [row] = here.execute("SELECT * FROM system_views.repair_sessions")
+    assert {row.id} == view.sessions and row.repair_id == view.id and row.status == "success"
+    assert sorted(row.ranges) == sorted(view.ranges[0]) and row.table_names == ["t"]
+    [job] = here.execute("SELECT * FROM system_views.repair_jobs")
+    assert {job.id} == row.jobs and job.session_id == row.id and (job.table_name, job.status) == ("t", "success")
+    assert job.state_validation_start_timestamp <= job.state_validation_complete_timestamp \
+        <= job.state_stream_start_timestamp
     # Nothing is left to do, and a preview says so.
     assert "Previewed data was in sync" in ring[1].nodetool("repair", "-full", "--preview", "ks", "t")
 
@@ -342,3 +361,95 @@ def test_two_repairs_of_one_table_at_once_and_one_that_is_dropped(slow_ring):
     if status == 2:
         assert "dropped" in text
     assert finished(ring[0].nodetool("repair", "-full", "ks"))
+
+
+@pytest.mark.long
+def test_data_centers_and_hosts_that_take_part(new_ring):
+    ring = new_ring(4, hinted_handoff_enabled=False, endpoint_snitch="GossipingPropertyFileSnitch")
+    for number, node in enumerate(ring.nodes):
+        node.options.update(dc=f"dc{number // 2 + 1}", rack="r1")
+    ring.start().wait_up()
+    session = ring.connect()
+    session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'NetworkTopologyStrategy', 'dc1': 2, 'dc2': 2}")
+    session.execute("CREATE TABLE ks.t (pk int PRIMARY KEY, v int) WITH read_repair = 'NONE' "
+                    "AND speculative_retry = 'NEVER'")
+    query = "SELECT pk, v FROM ks.t"
+
+    def missed(down, first):
+        only = only_with(ring, down)
+        for pk in range(first, first + 100):
+            write(only, "INSERT INTO ks.t (pk, v) VALUES (%s, 1)", pk)
+        down.start()
+        ring.wait_up()
+
+    missed(ring[1], 0)
+    missed(ring[3], 100)
+    counts = [len(rows_of(node, query)) for node in ring.nodes]
+    assert counts == [200, 100, 200, 100]
+    assert "must be part of the repair" in ring[0].nodetool("repair", "-full", "-dc", "dc2", "ks", status=2)
+    assert "must be part of the repair" in ring[0].nodetool("repair", "-full", "-hosts", ring[3].address, "ks",
+                                                          status=2)
+    # What only some replicas took part in does not count as repaired.
+    text = ring[0].nodetool("repair", "-local", "ks")
+    assert "dataCenters: [dc1]" in text and finished(text)
+    assert [len(rows_of(node, query)) for node in ring.nodes] == [200, 200, 200, 100]
+    assert "Previewed data was in sync" in ring[0].nodetool("repair", "-full", "--preview", "-local", "ks")
+    assert "Total estimated streaming" in ring[0].nodetool("repair", "--preview", "ks")
+    missed(ring[1], 200)
+    # Of the ranges that two replicas have in common, one fetches.
+    start, end = ring[1].nodetool("describering", "ks").split("start_token:")[1].split(", end_token:")
+    end = end.split(",")[0]
+    text = ring[1].nodetool("repair", "-full", "-pl", "-hosts", ring[0].address, "-hosts", ring[1].address,
+                            "-st", start, "-et", end, "ks")
+    assert "pull repair: true" in text and finished(text)
+    assert len(rows_of(ring[1], query)) >= 200
+    text = ring[0].nodetool("repair", "-full", "-dc", "dc1", "-dc", "dc2", "-dcpar", "ks")
+    assert "parallelism: dc_parallel" in text and finished(text)
+    assert [len(rows_of(node, query)) for node in ring.nodes] == [300] * 4
+    # Only those that are alive, where that is wanted.
+    ring[3].kill()
+    ring[0].wait_sees(UN=ring.nodes[:3], DN=[ring[3]])
+    assert "is dead" in ring[0].nodetool("repair", "-full", "ks", status=2)
+    assert finished(ring[0].nodetool("repair", "-full", "--force", "-seq", "ks"))
+    ring[3].start()
+    ring.wait_up()
+    for node in ring.nodes:
+        assert finished(node.nodetool("repair", "-pr", "ks"))
+    assert "Repaired data is in sync" in ring[0].nodetool("repair", "--validate", "ks")
+
+
+@pytest.mark.long
+def test_repaired_data_stays_apart_from_the_rest(quiet_ring):
+    """Compactions do not mix it, and what little differs in much data moves little."""
+    ring = quiet_ring
+    session = make_table(ring, options="AND compaction = {'class': 'SizeTieredCompactionStrategy', 'min_threshold': 2}")
+    for pk in range(1000):
+        write(session, "INSERT INTO ks.t (pk, ck, v) VALUES (%s, 0, %s)", pk, "v" * 500, level=ConsistencyLevel.ALL)
+    assert finished(ring[0].nodetool("repair", "ks"))
+
+    def repaired():
+        found = re.search(r"Percent repaired: ([0-9.]+)", ring[2].nodetool("tablestats", "ks.t"))
+        return float(found[1])
+
+    assert repaired() == 100.0
+    for i in range(3):
+        for pk in range(1000):
+            write(session, "INSERT INTO ks.t (pk, ck, v) VALUES (%s, 1, %s)", pk, "w" * 500, level=ConsistencyLevel.ALL)
+        for node in ring.nodes:
+            node.nodetool("flush", "ks")
+    for node in ring.nodes:
+        node.nodetool("compact", "ks", "t")
+    assert 20 < repaired() < 80
+    assert "SSTable count: 2" in ring[2].nodetool("tablestats", "ks.t")
+    only = only_with(ring, ring[2])
+    write(only, "INSERT INTO ks.t (pk, ck, v) VALUES (7, 2, 'little')")
+    ring[2].start()
+    ring.wait_up()
+    assert finished(ring[1].nodetool("repair", "ks"))
+    assert repaired() == 100.0
+    query = "SELECT pk, ck, v FROM ks.t"
+    assert rows_of(ring[2], query) == rows_of(ring[0], query)
+    pattern = r"ranges? out of sync for t"
+    assert re.findall(rf"have (\d+) {pattern}|have (\d+) range\(s\) out of sync for t", ring[1].log())
+    counts = re.findall(r"have (\d+) range\(s\) out of sync for t", ring[1].log())
+    assert counts and set(counts) == {"1"}
