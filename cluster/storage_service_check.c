@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/alloc.h"
@@ -301,6 +302,69 @@ service_take_over(struct storage_service *service, struct error *err)
 	return service_take_host_id(service, err);
 }
 
+static bool
+service_has_saved_token(const struct storage_service *service, int64_t token)
+{
+	for (uint32_t i = 0; i < service->options.saved_token_count; i++)
+		if (service->options.saved_tokens[i] == token)
+			return true;
+	return false;
+}
+
+/* Does the other one, a member under another host id, own a token that is ours? */
+static bool
+service_has_our_token(struct storage_service *service, struct peer *peer, int64_t *token)
+{
+	enum node_status_kind kind = service_shadow_status(service, peer).kind;
+	struct slice id = gossip_shadow_value(service->gossip, peer, STATE_HOST_ID);
+	struct slice text = gossip_shadow_value(service->gossip, peer, STATE_TOKENS);
+	struct uuid host_id;
+	int64_t *tokens;
+	uint32_t count;
+	struct error err;
+	bool has = false;
+
+	if ((kind != NODE_STATUS_NORMAL && kind != NODE_STATUS_SHUTDOWN &&
+		kind != NODE_STATUS_LEAVING && kind != NODE_STATUS_MOVING) ||
+	    slice_is_null(id) || uuid_parse((const char *)id.data, id.size, &host_id) != 0 ||
+	    uuid_equal(&host_id, &service->options.host_id) || slice_is_null(text) ||
+	    tokens_decode(text, &tokens, &count, &err) != 0)
+		return false;
+	for (uint32_t i = 0; i < count && !has; i++) {
+		has = service_has_saved_token(service, tokens[i]);
+		*token = tokens[i];
+	}
+	free(tokens);
+	return has;
+}
+
+/*
+ * A node that was replaced while it was away has nothing to come back to. By the rule of the later start it would take its tokens
+ * from the one who stands in its place, and what was written to that one since would be lost.
+ */
+static int
+service_check_replaced(struct storage_service *service, struct error *err)
+{
+	char address[ENDPOINT_TEXT_SIZE];
+	int64_t token;
+
+	if (service->bootstrapped != BOOTSTRAP_COMPLETED)
+		return 0;
+	for (uint32_t i = 0; i < peers_count(service->peers); i++) {
+		struct peer *peer = peers_at(service->peers, i);
+
+		if (peer->is_local || !gossip_shadow_knows(service->gossip, peer) ||
+		    !service_has_our_token(service, peer, &token))
+			continue;
+		return error_set(err, ERROR_CONFIG,
+		    "Token %" PRId64
+		    " of this node is owned by %s now: this node was replaced while it was away. "
+		    "Remove its data to let it join as a new node",
+		    token, endpoint_format(&peer->endpoint, address));
+	}
+	return 0;
+}
+
 /*
  * This node was joining when it stopped. What it fetched counts as long as the others know it with these tokens: they have sent it
  * copies of their writes, or waited for one answer more. Where they have forgotten it, writes went past it.
@@ -342,12 +406,42 @@ service_check_resume(struct storage_service *service)
 	service_keep_tokens(service, options->saved_tokens, options->saved_token_count);
 }
 
+/*
+ * Others stand in the place of a node that was removed, and have its data as it is now. Its own is of then: with its old tokens it
+ * would answer reads with it.
+ */
+static int
+service_check_removed(struct storage_service *service, struct error *err)
+{
+	struct peer *local = service_local(service);
+	struct node_status status = service_shadow_status(service, local);
+
+	if (service->bootstrapped != BOOTSTRAP_COMPLETED ||
+	    !gossip_shadow_knows(service->gossip, local) || status.kind != NODE_STATUS_REMOVED ||
+	    !uuid_equal(&status.host_id, &service->options.host_id))
+		return 0;
+	if (!service->options.override_decommission)
+		return error_set(err, ERROR_CONFIG,
+		    "This node was removed from the ring while it was away and will not rejoin it "
+		    "unless cassandra.override_decommission=true has been set, or all existing "
+		    "data "
+		    "is removed and the node is bootstrapped again");
+	log_warn("This node was removed from the ring, but overridden by "
+		 "cassandra.override_decommission: it joins as a new one");
+	service->bootstrapped = BOOTSTRAP_NEEDED;
+	service->options.saved_token_count = 0;
+	return 0;
+}
+
 int
 service_check_shadow(struct storage_service *service, struct error *err)
 {
 	const struct storage_service_options *options = &service->options;
-	int replaces = service_wants_replace(service, err);
+	int replaces;
 
+	if (service_check_removed(service, err) != 0)
+		return -1;
+	replaces = service_wants_replace(service, err);
 	if (replaces < 0)
 		return -1;
 	service->shall_bootstrap = options->auto_bootstrap &&
@@ -359,6 +453,8 @@ service_check_shadow(struct storage_service *service, struct error *err)
 	if (!gossip_shadow_has_answer(service->gossip))
 		return 0;
 	service_check_resume(service);
+	if (service_check_replaced(service, err) != 0)
+		return -1;
 	if ((service->replaced == NULL || !service->replaced->is_local) &&
 	    service_check_address(service, err) != 0)
 		return -1;

@@ -147,6 +147,8 @@ def test_a_dead_node_is_replaced_under_load(loaded):
     fifth.start()
     ring.nodes.remove(dead)
     ring.wait_up()
+    status, text = dead.refuses_to_start()
+    assert status == 2 and "this node was replaced while it was away" in text
     end(load, counting, {**sessions, **connect(ring, [fifth])})
     assert dead.address not in ring[0].nodetool("status")
 
@@ -194,4 +196,8 @@ def test_a_dead_node_is_removed_while_its_remover_dies(loaded):
     throttle(ring.nodes[:4], 0)
     ring[0].nodetool("removenode", host_id)
     all_see(ring.nodes[:4], UN=ring.nodes[:4])
+    status, text = dead.refuses_to_start()
+    assert status == 2 and "This node was removed from the ring while it was away" in text
+    dead.start(auto_bootstrap=True, cassandra__override_decommission=True)
+    ring.wait_up()
     end(load, counting, {**sessions, **connect(ring, [remover])})

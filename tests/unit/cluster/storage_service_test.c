@@ -716,6 +716,14 @@ START_TEST(test_a_removal_may_be_forced)
 	ring_end_stream(0, NULL);
 	ring_end_stream(1, NULL);
 	world_run(ring.world, WORLD_S);
+	/* Its data are of then. */
+	ring.nodes[2].is_done = false;
+	world_start(ring.world, 2);
+	world_run(ring.world, 10 * WORLD_S);
+	ck_assert(ring.nodes[2].is_done && ring.nodes[2].has_failed);
+	ck_assert_ptr_nonnull(strstr(
+	    ring.nodes[2].err.text, "This node was removed from the ring while it was away"));
+	ck_assert_int_eq(ring_sees(1, 2), -1);
 	ring_free();
 }
 END_TEST
@@ -757,6 +765,16 @@ START_TEST(test_a_new_node_takes_the_place_of_a_dead_one)
 		ck_assert_int_eq(ring_sees(i, 3), MEMBER_NORMAL);
 		ck_assert_uint_eq(ring_heard(i, "removed 2"), 1);
 	}
+	/* The dead one has nothing to come back to, long after it was forgotten too. */
+	world_run(ring.world, 120 * WORLD_S);
+	ring.nodes[2].is_done = false;
+	world_start(ring.world, 2);
+	world_run(ring.world, 10 * WORLD_S);
+	ck_assert(ring.nodes[2].is_done && ring.nodes[2].has_failed);
+	ck_assert_ptr_nonnull(
+	    strstr(ring.nodes[2].err.text, "this node was replaced while it was away"));
+	ck_assert_int_eq(ring_sees(0, 3), MEMBER_NORMAL);
+	ck_assert_int_eq(ring_sees(0, 2), -1);
 	ring_free();
 }
 END_TEST
