@@ -127,10 +127,12 @@ connection_close(struct connection *connection)
 static void
 connection_unreserve(struct connection *connection)
 {
-	if (connection->reserved_bytes > 0)
-		limits_give(&connection->loop->network->limits, connection->limits,
-		    connection->reserved_bytes);
+	if (connection->reserved_bytes == 0)
+		return;
+	limits_give(
+	    &connection->loop->network->limits, connection->limits, connection->reserved_bytes);
 	connection->reserved_bytes = 0;
+	connection->loop->reserved_count--;
 }
 
 void
@@ -270,6 +272,7 @@ connection_admit(struct connection *connection, struct request *request, uint32_
 	if (connection->reserved_bytes > 0) {
 		request->charged_bytes = (uint32_t)connection->reserved_bytes;
 		connection->reserved_bytes = 0;
+		connection->loop->reserved_count--;
 	} else if (connection->in_flight_bytes > network->receive_queue_bytes) {
 		if (limits_take(&network->limits, connection->limits, size, false)) {
 			request->charged_bytes = size;
@@ -666,6 +669,8 @@ connection_try_reserve(
 	if (!limits_reserve(&network->limits, connection->limits, *size))
 		return false;
 	connection->reserved_bytes = *size;
+	connection->reserved_ns = connection->loop->now_ns;
+	loop_watch_reserved(connection->loop);
 	return true;
 }
 

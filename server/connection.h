@@ -75,6 +75,7 @@ struct connection {
 	uint64_t in_flight_bytes;
 	/* Taken of the limits for the request that is half here: all of what its header announces. */
 	uint64_t reserved_bytes;
+	uint64_t reserved_ns; /* since when */
 	uint32_t stalled; /* requests that wait for a full stage */
 
 	/* Output. */

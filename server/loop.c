@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -23,8 +24,12 @@ enum {
 	LOOP_RESPONSE_KEEP = 64 << 10, /* a pooled request keeps at most this much */
 	LOOP_TICK_US = 2000, /* how often what waits for room is looked at */
 	LOOP_IDLE_TICK_US = 1000000,
+	LOOP_STALL_BYTE_NS = 1000, /* a large request has to come at 1 MB a second at least, */
 	LOOP_INLINE_SERVICE_NS = 50 * 1000, /* slower tasks are the stage's threads' */
 };
+
+/* ... once this has gone by. */
+#define LOOP_STALL_NS UINT64_C(10000000000)
 
 /* The sockets' callbacks run inside event_base_loop(): the first of them after the sleep takes the time. */
 void
@@ -467,6 +472,13 @@ loop_tick_soon(struct loop *loop)
 	loop_tick_in(loop, LOOP_TICK_US);
 }
 
+void
+loop_watch_reserved(struct loop *loop)
+{
+	loop->reserved_count++;
+	loop_tick_in(loop, LOOP_IDLE_TICK_US);
+}
+
 /* Connections that wait for the node's limits: is there room now? */
 static void
 loop_retry_paused(struct loop *loop)
@@ -501,6 +513,29 @@ loop_close_idle(struct loop *loop)
 		if (connection->in_flight == 0 && connection->output_bytes == 0 &&
 		    loop->now_ns - connection->last_active_ns > loop->network->idle_timeout_ns)
 			connection_close(connection);
+	}
+}
+
+/*
+ * Who announces a large request holds what it takes of the node's limits until it is here. One that does not come, or
+ * drips, would keep others out for as long as it likes.
+ */
+static void
+loop_close_stalled(struct loop *loop)
+{
+	struct connection *connection = loop->connections, *next;
+
+	for (; connection != NULL; connection = next) {
+		next = connection->next;
+		if (connection->reserved_bytes == 0 ||
+		    loop->now_ns - connection->reserved_ns <
+			LOOP_STALL_NS + connection->reserved_bytes * LOOP_STALL_BYTE_NS)
+			continue;
+		log_warn("%s:%u announced a request of %" PRIu64
+			 " bytes and did not send it, the connection is closed",
+		    connection->client.address, connection->client.port,
+		    connection->reserved_bytes);
+		connection_close(connection);
 	}
 }
 
@@ -577,6 +612,10 @@ loop_housekeeping(struct loop *loop)
 			loop_close_idle(loop);
 		}
 		loop_tick_in(loop, LOOP_IDLE_TICK_US / 4);
+	}
+	if (loop->reserved_count > 0) {
+		loop_close_stalled(loop);
+		loop_tick_in(loop, LOOP_IDLE_TICK_US);
 	}
 	for (connection = loop->closed; connection != NULL; connection = next) {
 		next = connection->next_closed;

@@ -85,6 +85,7 @@ struct loop {
 	double rate_tokens;
 	uint64_t rate_filled_ns;
 	uint64_t idle_checked_ns;
+	uint32_t reserved_count; /* connections with reserved_bytes */
 	uint64_t drain_deadline_ns; /* while draining */
 	bool is_draining, is_stopping;
 	bool is_drained; /* stopping, and no client is left */
@@ -116,5 +117,7 @@ void loop_add(struct loop *loop, struct request *request);
 void loop_note_now(struct loop *loop);
 /* Look again in a few ms: something waits for room. */
 void loop_tick_soon(struct loop *loop);
+/* A connection has begun to hold memory for a request that is half here: look after it. */
+void loop_watch_reserved(struct loop *loop);
 
 #endif

@@ -177,6 +177,22 @@ def receive_any(client, version):
     return receive(client)
 
 
+def test_a_large_request_that_does_not_come_is_given_up(new_server):
+    server = new_server(**SMALL_LIMITS).start()
+    big = big_query()
+    holders = [open_socket(server) for _ in range(2)]
+    for holder in holders:
+        assert send_what_goes(holder, big[:1 << 20]) == b""
+    # This one waits for the memory that they hold.
+    client = open_socket(server)
+    client.settimeout(60)
+    client.sendall(big)
+    assert receive(client)[0] == 8
+    assert "did not send it, the connection is closed" in server.log()
+    for holder in holders:
+        holder.close()
+
+
 def test_half_request_over_the_limit_is_told(new_server):
     server = new_server(**SMALL_LIMITS).start()
     big = big_query()
