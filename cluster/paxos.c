@@ -340,12 +340,28 @@ paxos_ask(struct paxos_run *run, struct peer *peer, enum verb verb, struct messa
 		message_payload_ref(ask->hint);
 	message_payload_ref(payload);
 	message = message_new(verb, payload);
+	if (message != NULL)
+		message_set_trace(message, &run->trace);
 	if (message == NULL)
 		paxos_answered(&ask->callback, NULL, FAILURE_UNKNOWN, NULL);
 	else
 		messaging_request(run->paxos->options.messaging, peer, message,
 		    run->paxos->options.write_timeout_ns(run->paxos->options.context),
 		    &ask->callback, NULL);
+}
+
+static void
+paxos_trace(struct paxos_run *run, enum paxos_phase phase)
+{
+	char ballot[UUID_TEXT_SIZE];
+
+	uuid_format(&run->ballot, ballot);
+	trace_event(run->paxos->options.cluster, &run->trace, NULL, "%s %s",
+	    phase == PAXOS_PREPARING         ? "Preparing"
+		: phase == PAXOS_CATCHING_UP ? "Sending the last commit to who lacks it; preparing"
+		: phase == PAXOS_PROPOSING   ? "Proposing"
+					     : "Committing",
+	    ballot);
 }
 
 /* Open a round of `waiting` questions, which carry the number that this returns; close it when they were asked. */
@@ -362,6 +378,8 @@ paxos_open_round(struct paxos_run *run, enum paxos_phase phase, uint32_t waiting
 	run->agreed = run->refused = run->differing = 0;
 	round = ++run->round;
 	lock_drop(&run->lock);
+	if (phase != PAXOS_DECIDING && trace_is_on(&run->trace))
+		paxos_trace(run, phase);
 	return round;
 }
 
@@ -514,6 +532,8 @@ paxos_begin(struct paxos *paxos, struct paxos_request *request)
 	atomic_init(&run->references, 2); /* the request's, and this call's */
 	run->paxos = paxos;
 	run->request = request;
+	if (request->trace != NULL)
+		run->trace = *request->trace;
 	run->timer.fire = paxos_timer_fire;
 	arena_init(&run->arena, PAXOS_BLOCK);
 	lock_init(&run->lock, "paxos run", RANK_PAXOS_RUN);

@@ -58,6 +58,7 @@ struct paxos_run {
 	struct cluster_timer timer;
 	struct paxos_run *next_pausing, **in_pausing; /* paxos->lock */
 	uint64_t deadline_ns; /* of contention */
+	struct trace trace; /* of type TRACE_NONE: not traced */
 	uint32_t attempts;
 
 	/* Of this attempt; written by the steps alone. */
