@@ -90,6 +90,10 @@ struct store {
 	bool is_stopping;
 };
 
+/* May writes go on as far as memory of memtables is concerned? */
+bool store_has_memory(const struct store *store);
+/* Flush all tables at once, and wait: what the log alone held is in SSTables then. */
+int store_flush_all(struct store *store, struct error *err);
 /* Flush the table with the largest memtable when the memtables take more than their share. */
 void store_relieve_memory(struct store *store);
 /* Writes that waited for memory go on. */

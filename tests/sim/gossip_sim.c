@@ -14,6 +14,7 @@
 #include <time.h>
 #include "base/log.h"
 #include "tests/sim/world/gossiper.h"
+#include "tests/sim/world/seeds.h"
 
 enum {
 	NODES = 100,
@@ -350,31 +351,26 @@ run_six(uint64_t seed)
 int
 main(int argc, char **argv)
 {
-	const char *setting = getenv("SIM_SEEDS");
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10)
-	    : setting != NULL     ? strtoull(setting, NULL, 10) / 8 + 1
-				  : 5;
+	struct seeds seeds = seeds_begin(argc, argv, 5);
 	uint64_t digest, again;
-	unsigned passed = 0, failed = 0;
 
+	if (seeds.is_setting)
+		seeds.count = seeds.count / 8 + 1;
 	is_verbose = getenv("SIM_VERBOSE") != NULL;
-	log_set_level("ROOT", getenv("SIM_LOG") != NULL ? LOG_DEBUG : LOG_OFF);
-	for (uint64_t seed = first; seed < first + count; seed++) {
-		*(run_six(seed) ? &passed : &failed) += 1;
-		*(run_seed(seed, &digest) ? &passed : &failed) += 1;
+	for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; seed++) {
+		seeds_count(&seeds, run_six(seed));
+		seeds_count(&seeds, run_seed(seed, &digest));
 	}
 	if (argc > 2 && strtoull(argv[2], NULL, 10) == 0)
-		*(run_crowd(first) ? &passed : &failed) += 1;
+		seeds_count(&seeds, run_crowd(seeds.first));
 	if (argc <= 1) {
 		/* What a seed did it does again. */
-		run_seed(first, &digest);
-		run_seed(first, &again);
-		*(digest == again ? &passed : &failed) += 1;
+		run_seed(seeds.first, &digest);
+		run_seed(seeds.first, &again);
+		seeds_count(&seeds, digest == again);
 		if (digest != again)
-			printf("--- seed %" PRIu64 " does not replay\n", first);
-		*(run_crowd(first) ? &passed : &failed) += 1;
+			printf("--- seed %" PRIu64 " does not replay\n", seeds.first);
+		seeds_count(&seeds, run_crowd(seeds.first));
 	}
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return seeds_end(&seeds);
 }

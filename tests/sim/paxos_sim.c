@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "tests/sim/linearizable.h"
 #include "tests/sim/world/ring.h"
+#include "tests/sim/world/seeds.h"
 
 enum {
 	NODES = 5,
@@ -628,18 +629,11 @@ story_of_a_sleeper(void)
 int
 main(int argc, char **argv)
 {
-	const char *setting = getenv("SIM_SEEDS");
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10)
-	    : setting != NULL     ? strtoull(setting, NULL, 10)
-				  : 12;
-	unsigned passed = 0, failed = 0;
+	struct seeds seeds = seeds_begin(argc, argv, 12);
 
-	log_set_level("ROOT", getenv("SIM_LOG") != NULL ? LOG_DEBUG : LOG_OFF);
-	*(story_of_a_sleeper() ? &passed : &failed) += 1;
-	*(linearizable_self_check() ? &passed : &failed) += 1;
-	for (uint64_t seed = first; seed < first + count; seed++)
-		*(run_seed(seed) ? &passed : &failed) += 1;
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	seeds_count(&seeds, story_of_a_sleeper());
+	seeds_count(&seeds, linearizable_self_check());
+	for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; seed++)
+		seeds_count(&seeds, run_seed(seed));
+	return seeds_end(&seeds);
 }

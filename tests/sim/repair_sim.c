@@ -15,6 +15,7 @@
 #include "cluster/repair.h"
 #include "storage/stream_writer.h"
 #include "tests/sim/world/ring.h"
+#include "tests/sim/world/seeds.h"
 
 enum { NODES = 3, KEYS = 60, ROUNDS = 4 };
 
@@ -238,17 +239,10 @@ run_seed(uint64_t seed, void (*tell)(struct run *run))
 int
 main(int argc, char **argv)
 {
-	const char *setting = getenv("SIM_SEEDS");
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10)
-	    : setting != NULL     ? strtoull(setting, NULL, 10)
-				  : 4;
-	unsigned passed = 0, failed = 0;
+	struct seeds seeds = seeds_begin(argc, argv, 4);
 
-	log_set_level("ROOT", getenv("SIM_LOG") != NULL ? LOG_DEBUG : LOG_OFF);
-	*(run_seed(first, run_leftovers) ? &passed : &failed) += 1;
-	for (uint64_t seed = first; seed < first + count; seed++)
-		*(run_seed(seed, run_rounds) ? &passed : &failed) += 1;
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	seeds_count(&seeds, run_seed(seeds.first, run_leftovers));
+	for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; seed++)
+		seeds_count(&seeds, run_seed(seed, run_rounds));
+	return seeds_end(&seeds);
 }

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "cluster/schema_log.h"
 #include "tests/sim/world/world.h"
+#include "tests/sim/world/seeds.h"
 
 enum { NODES = 5, NAMES = 40, CHANGES = 60, TROUBLES = 25, ENTRIES_MAX = 4096, STORY_LINES = 400 };
 
@@ -409,24 +410,17 @@ run_seed(uint64_t seed, uint64_t *digest)
 int
 main(int argc, char **argv)
 {
-	const char *setting = getenv("SIM_SEEDS");
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10)
-	    : setting != NULL     ? strtoull(setting, NULL, 10)
-				  : 30;
-	unsigned passed = 0, failed = 0;
+	struct seeds seeds = seeds_begin(argc, argv, 30);
 	uint64_t digest, again;
 
-	log_set_level("ROOT", getenv("SIM_LOG") != NULL ? LOG_DEBUG : LOG_OFF);
-	for (uint64_t seed = first; seed < first + count; seed++)
-		*(run_seed(seed, &digest) ? &passed : &failed) += 1;
+	for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; seed++)
+		seeds_count(&seeds, run_seed(seed, &digest));
 	if (argc <= 1) {
-		run_seed(first, &digest);
-		run_seed(first, &again);
-		*(digest == again ? &passed : &failed) += 1;
+		run_seed(seeds.first, &digest);
+		run_seed(seeds.first, &again);
+		seeds_count(&seeds, digest == again);
 		if (digest != again)
-			printf("--- seed %" PRIu64 " does not replay\n", first);
+			printf("--- seed %" PRIu64 " does not replay\n", seeds.first);
 	}
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return seeds_end(&seeds);
 }
