@@ -2,10 +2,20 @@
 """A network of hosts on this machine, whose links can be cut: each host is a network namespace with a veth pair to a
 bridge, at which the tests stand too (and are never cut off). A cut is a blackhole route at the sender, so that one
 direction can be cut alone; connections stay as they are and hear nothing, as those of a cut cable."""
+import ctypes
+import fcntl
 import itertools
+import json
 import os
 import random
+import socket
+import struct
 import subprocess
+import sys
+
+SIOCETHTOOL = 0x8946
+ETHTOOL_STXCSUM, ETHTOOL_SGSO = 0x17, 0x24
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def ip(*words, check=True):
@@ -32,8 +42,19 @@ def why_not():
     return None
 
 
+def send_whole_frames(interface):
+    """No checksum and no segment is left for hardware that is not there: a relay passes on what it gets."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for command in (ETHTOOL_STXCSUM, ETHTOOL_SGSO):
+            value = bytearray(struct.pack("II", command, 0))
+            buffer = (ctypes.c_char * len(value)).from_buffer(value)
+            fcntl.ioctl(control, SIOCETHTOOL, struct.pack("16sP", interface.encode(), ctypes.addressof(buffer)))
+
+
 class Network:
-    def __init__(self):
+    """is_bad: hosts are joined by a relay, which worsen() tells what to do to their frames; by a bridge otherwise."""
+
+    def __init__(self, is_bad=False):
         while True:
             self.name = f"h{random.randrange(16 ** 5):05x}"
             self.prefix = f"10.{random.randint(100, 250)}.{random.randint(1, 250)}"
@@ -42,9 +63,31 @@ class Network:
                 break
         self.hosts = {}
         self.cuts = set()
-        ip("link", "add", self.name, "type", "bridge")
+        self.relay = None
+        self.space = None
+        if is_bad:
+            self.start_relay()
+        else:
+            ip("link", "add", self.name, "type", "bridge")
         ip("addr", "add", f"{self.prefix}.254/24", "dev", self.name)
         ip("link", "set", self.name, "up")
+
+    def start_relay(self):
+        own = self.name + "r"
+        self.space = self.name + "-relay"
+        ip("netns", "add", self.space)
+        ip("link", "add", self.name, "type", "veth", "peer", "name", own)
+        send_whole_frames(self.name)
+        ip("link", "set", own, "netns", self.space)
+        ip("-n", self.space, "link", "set", own, "up")
+        self.relay = subprocess.Popen(
+            ["ip", "netns", "exec", self.space, sys.executable, os.path.join(HERE, "relay.py"), own, self.name],
+            stdin=subprocess.PIPE, text=True)
+
+    def worsen(self, **faults):
+        """What the relay does to frames between hosts: loss, duplicate (shares), delay, jitter (seconds)."""
+        self.relay.stdin.write(json.dumps(faults) + "\n")
+        self.relay.stdin.flush()
 
     def host(self, number):
         """The words before a command that is to run on the host. It is made with the first one."""
@@ -54,8 +97,13 @@ class Network:
             outside, inside = f"{self.name}v{number}", f"{self.name}w{number}"
             ip("netns", "add", name)
             ip("link", "add", outside, "type", "veth", "peer", "name", inside)
+            if self.relay:
+                send_whole_frames(inside)
+                ip("link", "set", outside, "netns", self.space)
+                ip("-n", self.space, "link", "set", outside, "up")
+            else:
+                ip("link", "set", outside, "master", self.name, "up")
             ip("link", "set", inside, "netns", name)
-            ip("link", "set", outside, "master", self.name, "up")
             ip("-n", name, "link", "set", "lo", "up")
             ip("-n", name, "addr", "add", f"{self.prefix}.{number}/24", "dev", inside)
             ip("-n", name, "link", "set", inside, "up")
@@ -87,4 +135,8 @@ class Network:
         for name in self.hosts.values():
             ip("netns", "del", name, check=False)  # and its end of the pair, and so the other one
         ip("link", "del", self.name, check=False)
+        if self.relay:
+            self.relay.stdin.close()
+            self.relay.wait(10)
+            ip("netns", "del", self.space, check=False)
         self.hosts.clear()

@@ -216,3 +216,24 @@ def test_links_that_are_cut_one_way(wired):
                 all_up(ring.nodes)
                 load.go_on()
     load.check()
+
+
+@needs_wires
+@pytest.mark.long
+def test_a_network_that_loses_and_delays(new_ring):
+    ring = new_ring(3, wires=network.Network(is_bad=True)).start().wait_up()
+    sessions = connect(ring, ring.nodes)
+    prepare(sessions[ring[0]])
+    with Load(sessions, "ks.t", threads=3) as load, Counting(sessions, "ks.c", threads=2) as counting:
+        load.go_on()
+        for faults in ({"loss": 0.02, "duplicate": 0.02, "delay": 0.002, "jitter": 0.02},
+                       {"loss": 0, "duplicate": 0, "delay": 0.1, "jitter": 0.1},
+                       {"loss": 0.1, "duplicate": 0, "delay": 0, "jitter": 0.005}):
+            ring.wires.worsen(**faults)
+            load.go_on(100)
+            counting.go_on(30)
+            ring.wires.worsen(loss=0, duplicate=0, delay=0, jitter=0)
+            all_up(ring.nodes)
+            load.go_on()
+    load.check()
+    counting.check()

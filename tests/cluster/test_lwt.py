@@ -188,3 +188,18 @@ def test_under_partitions(new_ring, checker, tmp_path, count):
             all_up(ring)
     assert not registers.violations, registers.violations
     check(checker, registers.history, tmp_path)
+
+
+@needs_wires
+def test_under_loss_and_delay(new_ring, checker, tmp_path):
+    ring = new_ring(3, wires=network.Network(is_bad=True)).start().wait_up()
+    with Registers(prepare(ring)) as registers:
+        for faults in ({"loss": 0.02, "duplicate": 0.02, "delay": 0.002, "jitter": 0.02},
+                       {"loss": 0, "duplicate": 0, "delay": 0.05, "jitter": 0.2}):
+            registers.go_on()
+            ring.wires.worsen(**faults)
+            registers.go_on()
+            ring.wires.worsen(loss=0, duplicate=0, delay=0, jitter=0)
+            all_up(ring)
+    assert not registers.violations, registers.violations
+    check(checker, registers.history, tmp_path)
