@@ -23,8 +23,8 @@ ROW = ("INSERT INTO t (k, c, v, l, m, s, u, ts, b, d, a, x, tu) VALUES (%d, 'c%d
 
 
 class Shell:
-    def __init__(self, venv):
-        self.command = [f"{venv}/bin/python", "-W", "ignore", f"{venv}/bin/cqlsh", ADDRESS, str(PORT),
+    def __init__(self, venv, address=ADDRESS, port=PORT):
+        self.command = [f"{venv}/bin/python", "-W", "ignore", f"{venv}/bin/cqlsh", address, str(port),
                         "--no-color", "--request-timeout", "60", "--cqlshrc",
                         os.path.join(WORK, "cqlshrc")]
         with open(self.command[-1], "w", encoding="utf-8"):

@@ -181,7 +181,9 @@ def conditional_shapes(session):
     equal(answer("UPDATE lwt SET v = 'x' WHERE p = 1 AND c = 9 IF v != 'y'"), {"[applied]": True})
     equal(answer("DELETE FROM lwt WHERE p = 1 AND c = 9 IF v > 'y'"), {"[applied]": False, "v": "x"})
     equal(answer("DELETE FROM lwt WHERE p = 1 AND c = 9 IF EXISTS"), {"[applied]": True})
-    batch = BatchStatement(consistency_level=LEVEL, serial_consistency_level=ConsistencyLevel.LOCAL_SERIAL)
+    # SimpleStrategy counts replicas of all data centers: no level of one of them is sure to be met.
+    serial = ConsistencyLevel.LOCAL_SERIAL if FACTOR == 1 else ConsistencyLevel.SERIAL
+    batch = BatchStatement(consistency_level=LEVEL, serial_consistency_level=serial)
     batch.add("INSERT INTO lwt (p, c, v) VALUES (1, 2, 'b') IF NOT EXISTS")
     batch.add("UPDATE lwt SET v = 'q' WHERE p = 1 AND c = 1 IF v = 'nope'")
     rows = list(session.execute(batch, execution_profile=profile))
@@ -223,9 +225,9 @@ def streams(session):
     session.execute("CREATE TABLE IF NOT EXISTS pairs (k int PRIMARY KEY, v text)")
     write = session.prepare("INSERT INTO pairs (k, v) VALUES (?, ?)")
     read = session.prepare("SELECT k, v FROM pairs WHERE k = ?")
-    count = 3000
+    count, total = 3000, 40000 if FACTOR == 1 else 8000
     execute_concurrent_with_args(session, write, [(key, f"v{key}") for key in range(count)], concurrency=200)
-    futures = [session.execute_async(read, (at % count,), timeout=300) for at in range(40000)]
+    futures = [session.execute_async(read, (at % count,), timeout=300) for at in range(total)]
     for at, future in enumerate(futures):
         equal(tuple(future.result().one()), (at % count, f"v{at % count}"))
 
@@ -255,7 +257,7 @@ def heartbeats():
     time.sleep(3)
     after = [id(connection) for holder in session.cluster.get_connection_holders()
              for connection in holder.get_connections()]
-    equal(sorted(after), sorted(before))
+    assert set(before) <= set(after), (before, after)
     session.cluster.shutdown()
 
 
@@ -356,7 +358,7 @@ def main():
         for name, function in (("null, unset and empty values of each type", null_unset_empty), ("nested types", nested),
                                ("vectors", vectors), ("600 columns", many_columns), ("large values", large),
                                ("answers to conditions", conditional_shapes), ("kinds of batches", batch_kinds),
-                               ("40000 requests at once", streams), ("all metadata", all_metadata),
+                               ("thousands of requests at once", streams), ("all metadata", all_metadata),
                                ("what is not there", not_there), ("timestamps and TTL", timestamps_and_ttl)):
             if version == 3 and function in (null_unset_empty, many_columns):
                 continue  # unset values came with v4
