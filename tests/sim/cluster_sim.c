@@ -316,9 +316,15 @@ links_healed(void *context, uint32_t argument)
 static void
 trouble_death(struct run *run, uint32_t node)
 {
-	if (run->away != 0 || !ring_serves(run->ring, node))
+	bool is_joining = run->is_changing && run->newcomer == node && node != 0 &&
+	    world_node(run->world, node)->is_up;
+
+	/* One that takes a dead one's place is not missed more than that. */
+	if ((run->away != 0 && !(is_joining && run->kind == CHANGE_REPLACE)) ||
+	    !(is_joining || ring_serves(run->ring, node)))
 		return;
-	run->away = node + 1;
+	if (run->away == 0)
+		run->away = node + 1;
 	if (world_chance(run->world, 2) == 0)
 		ring_flush(run->ring, node);
 	if (world_chance(run->world, 2) == 0)
