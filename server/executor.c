@@ -570,6 +570,8 @@ executor_execute(struct execution *execution, struct error *err)
 	tracing_prepared(execution, execution->plan->query);
 	if (execution_bind(execution, &execute->options, err) != 0)
 		return -1;
+	if (execution->tracing != NULL)
+		tracing_bound(execution);
 	execution_run(execution);
 	return 0;
 }

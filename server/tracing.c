@@ -6,12 +6,18 @@
 #include <stdlib.h>
 #include "base/alloc.h"
 #include "base/log.h"
+#include "cql/value.h"
 #include "server/execution.h"
 #include "server/internal_query.h"
 #include "server/node.h"
 #include "server/stage.h"
 
-enum { TRACING_TEXT_MAX = 1024, TRACING_THREAD_MAX = 64 };
+enum {
+	TRACING_TEXT_MAX = 1024,
+	TRACING_THREAD_MAX = 64,
+	TRACING_VALUE_MAX = 1000,
+	TRACING_PARAMETERS_MAX = 4, /* beside the bound values */
+};
 
 /* One event until it is written. */
 struct tracing_event {
@@ -33,6 +39,10 @@ struct tracing {
 	char *query; /* owned; NULL: none */
 	char consistency[24], serial_consistency[24], page_size[16];
 	char client[64];
+	uint32_t bound_count;
+	struct tracing_bound {
+		char *name, *value; /* owned */
+	} * bound; /* owned */
 };
 
 static const char *
@@ -223,6 +233,39 @@ tracing_prepared(struct execution *execution, struct slice query)
 }
 
 void
+tracing_bound(struct execution *execution)
+{
+	const struct prepared_statement *plan = execution->plan;
+	struct tracing *tracing = execution->tracing;
+	uint32_t count = plan->marker_count;
+	struct buffer text;
+
+	tracing->bound = xcalloc(count + 1, sizeof(*tracing->bound));
+	buffer_init(&text);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct column_spec *marker = &plan->markers[i];
+		const struct bound_value *value = &execution->terms.values[i];
+		struct tracing_bound *bound = &tracing->bound[tracing->bound_count];
+
+		if (value->is_unset)
+			continue;
+		buffer_clear(&text);
+		buffer_printf(&text, "bound_var_%u_%.*s", (unsigned)i, (int)marker->name.size,
+		    (const char *)marker->name.data);
+		bound->name = xstrndup((const char *)text.data, text.size);
+		buffer_clear(&text);
+		value_to_literal(marker->type, value->value, &text);
+		if (text.size > TRACING_VALUE_MAX) {
+			text.size = TRACING_VALUE_MAX;
+			buffer_printf(&text, "...'");
+		}
+		bound->value = xstrndup((const char *)text.data, text.size);
+		tracing->bound_count++;
+	}
+	buffer_fini(&text);
+}
+
+void
 tracing_id_of(const struct tracing *tracing, uint8_t out[16])
 {
 	memcpy(out, tracing->trace.session.bytes, sizeof(tracing->trace.session.bytes));
@@ -235,7 +278,27 @@ tracing_free(struct tracing *tracing)
 {
 	free(tracing->request);
 	free(tracing->query);
+	for (uint32_t i = 0; i < tracing->bound_count; i++) {
+		free(tracing->bound[i].name);
+		free(tracing->bound[i].value);
+	}
+	free(tracing->bound);
 	free(tracing);
+}
+
+static void
+tracing_put(struct slice *parameters, uint32_t *pairs, const char *name, const char *value)
+{
+	if (value == NULL || *value == '\0')
+		return;
+	parameters[2 * *pairs] = slice_of_string(name);
+	parameters[2 * (*pairs)++ + 1] = slice_of_string(value);
+}
+
+static int
+tracing_compare(const void *a, const void *b)
+{
+	return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
 static int
@@ -244,7 +307,7 @@ tracing_write_session(struct tracing *tracing, struct arena *arena, struct error
 	const struct config *config = tracing->executor->config;
 	const struct type *type =
 	    type_map(arena, type_native(TYPE_TEXT), type_native(TYPE_TEXT), false);
-	struct slice parameters[8], values[10];
+	struct slice *parameters, values[10];
 	uint8_t client[16], coordinator[16], port[4], duration[4], started[8], ttl[4];
 	uint32_t pairs = 0;
 
@@ -252,33 +315,24 @@ tracing_write_session(struct tracing *tracing, struct arena *arena, struct error
 	store_u32(duration, (uint32_t)tracing->duration_us);
 	store_u64(started, (uint64_t)tracing->started_ms);
 	tracing_put_ttl(tracing->executor, ttl);
-	if (tracing->consistency[0] != '\0') {
-		parameters[0] = slice_of_string("consistency_level");
-		parameters[1] = slice_of_string(tracing->consistency);
-		pairs = 1;
-	}
-	if (tracing->page_size[0] != '\0') {
-		parameters[2 * pairs] = slice_of_string("page_size");
-		parameters[2 * pairs + 1] = slice_of_string(tracing->page_size);
-		pairs++;
-	}
-	if (tracing->query != NULL) {
-		parameters[2 * pairs] = slice_of_string("query");
-		parameters[2 * pairs + 1] = slice_of_string(tracing->query);
-		pairs++;
-	}
-	if (tracing->serial_consistency[0] != '\0') {
-		parameters[2 * pairs] = slice_of_string("serial_consistency_level");
-		parameters[2 * pairs + 1] = slice_of_string(tracing->serial_consistency);
-		pairs++;
-	}
+	parameters = arena_calloc(
+	    arena, 2 * (TRACING_PARAMETERS_MAX + tracing->bound_count), sizeof(*parameters));
+	if (type == NULL || parameters == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for a trace");
+	for (uint32_t i = 0; i < tracing->bound_count; i++)
+		tracing_put(parameters, &pairs, tracing->bound[i].name, tracing->bound[i].value);
+	tracing_put(parameters, &pairs, "consistency_level", tracing->consistency);
+	tracing_put(parameters, &pairs, "page_size", tracing->page_size);
+	tracing_put(parameters, &pairs, "query", tracing->query);
+	tracing_put(parameters, &pairs, "serial_consistency_level", tracing->serial_consistency);
+	qsort(parameters, pairs, 2 * sizeof(*parameters), tracing_compare);
 	values[0] = slice_of(tracing->trace.session.bytes, 16);
 	values[1] = tracing_address(tracing->client, client);
 	values[2] = slice_of_string("QUERY");
 	values[3] = tracing_address(tracing_own_address(config), coordinator);
 	values[4] = slice_of(port, 4);
 	values[5] = slice_of(duration, 4);
-	values[6] = type == NULL ? slice_null : type_pack(type, parameters, pairs, arena);
+	values[6] = type_pack(type, parameters, pairs, arena);
 	values[7] = slice_of_string(tracing->request);
 	values[8] = slice_of(started, 8);
 	values[9] = slice_of(ttl, 4);

@@ -22,6 +22,8 @@ void tracing_event(struct execution *execution, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The text of a prepared statement, for the session's parameters. */
 void tracing_prepared(struct execution *execution, struct slice query);
+/* The values that were bound to it, alike. */
+void tracing_bound(struct execution *execution);
 /* For the coordinator; NULL: not traced. Lives until the answer. */
 const struct trace *tracing_of(const struct execution *execution);
 /* An event of this node. cluster_env.trace, whose context is the struct node. */

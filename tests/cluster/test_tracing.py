@@ -75,6 +75,15 @@ def test_replicas_tell_of_paxos_counters_and_batches(ring, session):
           sum("Adding to batches memtable" in text for _, text in events) == 4)
 
 
+def test_values_that_were_bound_are_told(session):
+    prepared = session.prepare("UPDATE traced.t SET v = ? WHERE k = ?")
+    future = session.execute_async(prepared, (7, 8), trace=True)
+    future.result()
+    told_of = future.get_query_trace(max_wait=60).parameters
+    assert (told_of["bound_var_0_v"], told_of["bound_var_1_k"]) == ("7", "8")
+    assert told_of["query"] == "UPDATE traced.t SET v = ? WHERE k = ?"
+
+
 def test_every_node_shows_what_some_trace(ring, session):
     before = session.execute("SELECT count(*) FROM system_traces.sessions").one()[0]
     ring[0].nodetool("settraceprobability", 1)
