@@ -215,8 +215,9 @@ message_unref(struct message *message)
 		return;
 	}
 	free(message->forwards);
-	/* A payload within its block may live on in other messages; the last reference to it frees both. */
-	if (message->payload != NULL && message->payload->is_within) {
+	/* A payload within our block may live on in other messages; the last reference to it frees both. */
+	if (message->payload != NULL && message->payload->is_within &&
+	    message_around(message->payload) == message) {
 		message_payload_unref(message->payload);
 		return;
 	}

@@ -84,12 +84,18 @@ fuzz_message(struct slice bytes)
 {
 	struct peer sender = {.endpoint = fuzz_here};
 	struct message *message, *again;
+	struct message_answer answer;
+	bool is_answer = message_peek_answer(bytes, &answer);
 	struct buffer wire;
 	struct error err;
 
 	if (message_decode(bytes, &sender, FUZZ_NOW, &message, &err) != 0)
 		return;
 	fuzz_memory_certain(true);
+	if (is_answer) {
+		assert(answer.verb == message->verb && answer.id == message->id);
+		assert(message->flags == 0 && message->payload == NULL && message->peer == &sender);
+	}
 	buffer_init(&wire);
 	message_encode(message, &fuzz_here, FUZZ_NOW, &wire);
 	assert(wire.size <= message_size(message));

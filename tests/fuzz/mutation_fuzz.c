@@ -114,14 +114,21 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct table_metadata *table;
 	struct mutation mutation;
 	struct arena arena;
+	struct slice key;
+	struct uuid id;
 	struct error err;
+	bool is_peeked = mutation_peek(slice_of(data, size), &id, &key);
 
 	fuzz_memory_certain(true);
 	table = fuzz_table();
 	fuzz_memory_certain(false);
 	arena_init(&arena, 4096);
-	if (mutation_decode(slice_of(data, size), fuzz_find, table, &arena, &mutation, &err) == 0)
+	if (mutation_decode(slice_of(data, size), fuzz_find, table, &arena, &mutation, &err) == 0) {
+		/* The first may be of another table, and left out. */
+		assert(!is_peeked || !uuid_equal(&id, &table->id) || mutation.update_count == 0 ||
+		    slice_equal(key, mutation.key));
 		fuzz_apply(table, &mutation, &arena);
+	}
 	arena_fini(&arena);
 	table_unref(table);
 	return 0;

@@ -42,7 +42,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct read_command command, again;
 	struct arena arena;
 	struct buffer out;
+	struct slice key;
+	struct uuid id;
 	struct error err;
+	bool is_peeked = read_command_peek(slice_of(data, size), &id, &key);
 
 	fuzz_memory_certain(true);
 	table = read_fuzz_table();
@@ -50,6 +53,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	arena_init(&arena, 4096);
 	if (read_command_decode(
 		slice_of(data, size), read_fuzz_find, table, &arena, &command, &err) == 0) {
+		assert(is_peeked == !command.is_range);
+		assert(!is_peeked || slice_equal(key, command.key));
 		fuzz_run(table, &command, &arena);
 		fuzz_memory_certain(true);
 		buffer_init(&out);
