@@ -152,7 +152,7 @@ service_unbootstrap(struct storage_service *service)
 	    .is_resumed = service->is_change_resumed};
 	struct error err;
 
-	if (!service->is_change_resumed && service_check_changes(service, true, &err) != 0) {
+	if (!service->is_change_resumed && service_check_changes(service, NULL, true, &err) != 0) {
 		service_change_undone(service, "decommission", &err);
 		return;
 	}
@@ -172,7 +172,7 @@ service_check_leave(struct storage_service *service, bool is_forced, struct erro
 	/* It was looked at when it began. */
 	if (storage_service_mode(service) == STORAGE_LEAVING)
 		return 0;
-	if (service_check_changes(service, false, err) != 0)
+	if (service_check_changes(service, NULL, false, err) != 0)
 		return -1;
 	topology = topology_acquire(service->holder);
 	for (uint32_t i = 0; i < topology_member_count(topology); i++)
@@ -237,7 +237,7 @@ service_relocate(struct storage_service *service)
 	    .is_resumed = service->is_change_resumed};
 	struct error err;
 
-	if (!service->is_change_resumed && service_check_changes(service, true, &err) != 0) {
+	if (!service->is_change_resumed && service_check_changes(service, NULL, true, &err) != 0) {
 		service_change_undone(service, "move", &err);
 		return;
 	}
@@ -272,7 +272,7 @@ service_check_move(struct storage_service *service, int64_t token, struct error 
 	if (is_used)
 		return error_set(err, ERROR_INVALID,
 		    "target token %" PRId64 " is already owned by another node.", token);
-	return service_check_changes(service, false, err);
+	return service_check_changes(service, NULL, false, err);
 }
 
 static void
@@ -682,7 +682,8 @@ service_check_remove(struct storage_service *service, const struct uuid *host_id
 		return error_set(err, ERROR_INVALID,
 		    "This node is already processing a removal. Wait for it to complete, or use "
 		    "'removenode force' if this has failed.");
-	if (service_check_other_removal(service, node, err) != 0)
+	if (service_check_other_removal(service, node, err) != 0 ||
+	    service_check_changes(service, node, false, err) != 0)
 		return -1;
 	if (node->state == MEMBER_LEAVING)
 		log_warn("Node %s is already leaving or being removed, continuing removal anyway",

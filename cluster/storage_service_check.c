@@ -156,9 +156,10 @@ service_is_lower(struct storage_service *service, const struct service_node *nod
 	return endpoint_compare(&node->peer->endpoint, &peers_local(service->peers)->endpoint) < 0;
 }
 
-/* One change of the ring at a time, of a node that leaves or moves; see service_check_members(). */
+/* One change of the ring at a time, of a node that leaves, moves or is removed; see service_check_members(). */
 int
-service_check_changes(struct storage_service *service, bool is_last, struct error *err)
+service_check_changes(struct storage_service *service, const struct service_node *removed,
+    bool is_last, struct error *err)
 {
 	static const char *const doings[] = {[MEMBER_JOINING] = "joining",
 	    [MEMBER_REPLACING] = "joining in place of another node",
@@ -171,7 +172,7 @@ service_check_changes(struct storage_service *service, bool is_last, struct erro
 	for (uint32_t i = 0; i < service->node_capacity; i++) {
 		const struct service_node *node = service->nodes[i];
 
-		if (node == NULL || !node->is_in_ring || node->peer->is_local ||
+		if (node == NULL || node == removed || !node->is_in_ring || node->peer->is_local ||
 		    node->state == MEMBER_NORMAL)
 			continue;
 		/* Who joins gives way itself: see service_check_members(). */

@@ -122,8 +122,9 @@ void service_resume(struct storage_service *service, struct service_wait *wait);
 int service_check_shadow(struct storage_service *service, struct error *err);
 /* By what gossip says. is_last: this node has told that it joins. */
 int service_check_members(struct storage_service *service, bool is_last, struct error *err);
-/* The same of a node that leaves or moves. ERROR_INVALID. */
-int service_check_changes(struct storage_service *service, bool is_last, struct error *err);
+/* The same of a node that leaves or moves, or (removed: not NULL) is removed. ERROR_INVALID. */
+int service_check_changes(struct storage_service *service, const struct service_node *removed,
+    bool is_last, struct error *err);
 
 /* ---- storage_service_changes.c; gossip stage ---- */
 

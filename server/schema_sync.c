@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/schema_sync.h"
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "server/events.h"
 #include "server/batch.h"
 #include "server/cluster.h"
@@ -12,6 +15,7 @@
 #include "server/schema_change.h"
 #include "server/schema_tables.h"
 #include "server/system_local.h"
+#include "server/system_ranges.h"
 
 enum { SCHEMA_SYNC_VERSION = 1, SCHEMA_SYNC_MUTATIONS_MAX = 1 << 20, SCHEMA_SYNC_BLOCK = 64 << 10 };
 
@@ -134,6 +138,23 @@ schema_tell_dropped(struct executor *executor, const struct keyspace_metadata *b
 			    before->types[i].type->name);
 }
 
+/* What a bootstrap or rebuild that broke off has brought is of a keyspace that is not there, or lies elsewhere now. */
+static void
+schema_forget_moved(struct executor *executor, const struct keyspace_metadata *before,
+    const struct keyspace_metadata *after)
+{
+	char *name;
+	struct error err;
+
+	if (before == NULL ||
+	    (after != NULL && option_map_equal(&before->replication, &after->replication)))
+		return;
+	name = xstrndup((const char *)before->name.data, before->name.size);
+	if (system_ranges_forget_fetched(executor, name, &err) != 0)
+		log_warn("system.available_ranges_v2 still has ranges of %s: %s", name, err.text);
+	free(name);
+}
+
 /* One event for each keyspace, table and type that is not what it was. */
 static void
 schema_tell_keyspace(struct executor *executor, const struct schema *old_schema,
@@ -144,6 +165,7 @@ schema_tell_keyspace(struct executor *executor, const struct schema *old_schema,
 
 	if (before == NULL && after == NULL)
 		return;
+	schema_forget_moved(executor, before, after);
 	if (before == NULL || after == NULL) {
 		schema_tell(executor, before == NULL ? SCHEMA_CREATED : SCHEMA_DROPPED,
 		    SCHEMA_KEYSPACE, touched->keyspace, slice_null);

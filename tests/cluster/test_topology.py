@@ -363,6 +363,19 @@ def test_a_rebuild_that_broke_off_goes_on(new_ring):
     # It has ended: the next one is a whole one.
     far.nodetool("rebuild", "datacenter1")
     assert [completed(far, node) for node in ring.nodes[:3]] == [2, 2, 2]
+    # What came for a keyspace that was dropped counts for none of its name.
+    moved = lambda: [row.keyspace_name for row in there.execute("SELECT * FROM system.available_ranges_v2")]
+    assert moved() == []
+    ring[2].nodetool("setinterdcstreamthroughput", "0.2")
+    nodetool = threading.Thread(target=far.nodetool, args=("rebuild", "datacenter1"), kwargs={"status": 2})
+    nodetool.start()
+    for node in ring.nodes[:2]:
+        wait_until(lambda node=node: completed(far, node) == 3, "the first sessions")
+    ring[2].kill()
+    nodetool.join()
+    assert "ks" in moved()
+    session.execute("DROP KEYSPACE ks")
+    wait_until(lambda: "ks" not in moved(), "they are forgotten")
 
 
 @pytest.mark.long

@@ -851,6 +851,37 @@ START_TEST(test_a_bootstrap_that_failed_goes_on_when_told)
 }
 END_TEST
 
+START_TEST(test_nobody_is_removed_while_another_one_joins)
+{
+	struct asked asked = asked_new;
+
+	ring_new(4, 55);
+	ring_up(3);
+	world_crash(ring.world, 2, WORLD_KILL);
+	world_run(ring.world, 60 * WORLD_S);
+	ring.auto_bootstrap = true;
+	world_start(ring.world, 3);
+	world_run(ring.world, 6 * WORLD_S);
+	ck_assert_int_eq(ring_sees(0, 3), MEMBER_JOINING);
+	storage_service_remove_node(ring.nodes[0].service, &ring.nodes[2].host_id, &asked.wait);
+	world_run(ring.world, WORLD_S);
+	ck_assert(asked.is_done && asked.has_failed);
+	ck_assert_ptr_nonnull(strstr(asked.err.text, "is joining"));
+	ring_end_stream(0, NULL);
+	world_run(ring.world, 5 * WORLD_S);
+	asked = asked_new;
+	storage_service_remove_node(ring.nodes[0].service, &ring.nodes[2].host_id, &asked.wait);
+	world_run(ring.world, 4 * WORLD_S);
+	ck_assert(!asked.is_done);
+	ck_assert_int_eq(ring_sees(3, 2), MEMBER_LEAVING);
+	for (uint32_t i = 1; i < ring.streams; i++)
+		ring_end_stream(i, NULL);
+	world_run(ring.world, 10 * WORLD_S);
+	ck_assert(asked.is_done && !asked.has_failed);
+	ring_free();
+}
+END_TEST
+
 START_TEST(test_a_join_that_was_stopped_keeps_what_came)
 {
 	struct error failure;
@@ -1020,6 +1051,7 @@ main(void)
 	tcase_add_test(tests, test_a_live_or_unknown_node_is_not_replaced);
 	tcase_add_test(tests, test_of_two_that_join_at_once_one_does);
 	tcase_add_test(tests, test_a_bootstrap_that_failed_goes_on_when_told);
+	tcase_add_test(tests, test_nobody_is_removed_while_another_one_joins);
 	tcase_add_test(tests, test_a_join_that_was_stopped_keeps_what_came);
 	tcase_add_test(tests, test_a_new_node_of_a_ring_with_data_waits_and_streams);
 	tcase_add_test(tests, test_a_token_in_use_is_refused);
