@@ -234,10 +234,10 @@ stress_validation_put(const struct stress_validation *validation,
 	values = arena_calloc(arena, table->key_count + 2 * check->depth + 1, sizeof(*values));
 	for (uint32_t i = 0; i < table->key_count; i++)
 		values[count++] = partition->keys[i].wire;
-	for (uint32_t i = 0; i < 2 * check->depth; i++)
-		values[count++] = stress_rows_at(
-		    &rows, i < check->depth ? request->first : request->last)[i % check->depth]
-				      .wire;
+	for (uint32_t i = 0; i < check->depth; i++)
+		values[count++] = stress_rows_at(&rows, request->first)[i].wire;
+	for (uint32_t i = 0; i < check->depth; i++)
+		values[count++] = stress_rows_at(&rows, request->last)[i].wire;
 	stress_request_put(out, version, 0, &check->statement, values, 0, request);
 	return buffer_check(out, err) == 0 ? 1 : -1;
 }
