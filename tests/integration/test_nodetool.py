@@ -206,7 +206,7 @@ def test_snapshots_come_and_go(server, table):
     server.nodetool("snapshot", "-t", "../up", "nt", status=1)
 
 
-def test_settings_change_while_it_runs(server):
+def test_settings_change_while_it_runs(server, table):
     server.nodetool("setconcurrency", "ReadStage", 7)
     assert re.search(r"^ReadStage +0 +7$", server.nodetool("getconcurrency", "ReadStage"), re.M)
     server.nodetool("setconcurrency", "RequestResponseStage", 3)
