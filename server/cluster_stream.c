@@ -276,7 +276,10 @@ cluster_stream(void *context, const struct service_movement *wanted, struct serv
 {
 	struct cluster *cluster = context;
 	struct cluster_movement *movement = xzalloc(sizeof(*movement));
-	/* It takes the place of a dead one under that one's address: a replica already, and nothing is pending. */
+	/*
+	 * It takes the place of a dead one under that one's address. To the others it is out of the ring until it is NORMAL: it
+	 * and they would never see the same participants. `nodetool repair --paxos-only` is for after it.
+	 */
 	bool is_hibernating = wanted->operation == STREAM_BOOTSTRAP && wanted->is_replacing &&
 	    !cluster_is_pending(cluster);
 
@@ -284,11 +287,13 @@ cluster_stream(void *context, const struct service_movement *wanted, struct serv
 	movement->wait = wait;
 	movement->wanted = *wanted;
 	movement->paxos = (struct repair_paxos){.reason = cluster_movement_reason(wanted),
-	    .has_natural = wanted->operation == STREAM_UNBOOTSTRAP ||
-		wanted->operation == STREAM_RELOCATION || is_hibernating,
-	    .is_empty = is_hibernating,
+	    .has_natural =
+		wanted->operation == STREAM_UNBOOTSTRAP || wanted->operation == STREAM_RELOCATION,
 	    .on_done = cluster_movement_repaired};
-	if (cluster->node->config->paxos_repair_enabled)
+	if (is_hibernating)
+		log_warn("Paxos is not repaired before a node takes its own address again: run "
+			 "nodetool repair --paxos-only when it has joined");
+	if (cluster->node->config->paxos_repair_enabled && !is_hibernating)
 		repairs_finish_paxos(cluster->repairs, &movement->paxos);
 	else
 		cluster_movement_stream(movement);
