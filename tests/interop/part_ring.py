@@ -37,7 +37,9 @@ class RingServer:
 
     def environment(self):
         return {"HOST": self.ring[0].address, "PORT": str(rings.NATIVE_PORT),
-                "NODES": ",".join(node.address for node in self.ring.nodes),
+                "NODES": ",".join(node.address for node in self.members()),
+                # The number of a node that is added.
+                "NEXT": str(len(self.ring.nodes) + 1),
                 "NODETOOL": rings.NODETOOL}
 
     def members(self):

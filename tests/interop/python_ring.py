@@ -529,7 +529,7 @@ def grown_and_shrunk():
     session = connect()
     session.cluster.register_listener(listener)
     raw = Raw(session)
-    address = NODES[0].rsplit(".", 1)[0] + ".6"
+    address = NODES[0].rsplit(".", 1)[0] + "." + os.environ["NEXT"]
     write = session.prepare("INSERT INTO few.kv (k, v) VALUES (?, ?)")
     write.consistency_level = ConsistencyLevel.ALL
     execute_concurrent_with_args(session, write, [(key, f"v{key}") for key in range(300)])
@@ -544,7 +544,7 @@ def grown_and_shrunk():
     read = session.prepare("SELECT v FROM few.kv WHERE k = ?")
     for key in range(300):
         equal(session.execute(read, (key,), host=host if key % 2 else None).one().v, f"v{key}")
-    ask("decommission 6")
+    ask("decommission " + os.environ["NEXT"])
     until(lambda: ("REMOVED_NODE", address) in raw.heard, "REMOVED_NODE", TIMEOUT)
     until(lambda: ("remove", address) in listener.heard, "on_remove", TIMEOUT)
     until(lambda: len(session.cluster.metadata.token_map.ring) == 5 * 16, "its tokens gone", TIMEOUT)

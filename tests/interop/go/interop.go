@@ -417,6 +417,10 @@ func restarts(session *gocql.Session, how string) {
 }
 
 func runAll(versions []int, compressors map[string]gocql.Compressor) {
+	if nodes := os.Getenv("NODES"); nodes != "" {
+		runRing(strings.Split(nodes, ","))
+		return
+	}
 	first, err := connect(4, nil, "")
 	if err != nil {
 		say("FAIL connect: " + err.Error())
