@@ -139,6 +139,38 @@ void read_request_succeed(struct read_request *request, struct partition_iterato
 /* The rows of a settled part, from the caller's arena. */
 int read_part_source(struct read_part *part, struct partition_iterator **out, struct error *err);
 
+/* ---- between read_request.c (decides) and read_call.c (asks and waits); _locked: the request's lock is held ---- */
+
+void read_request_ref(struct read_request *request);
+/* A reference to what is sent to ask for data, or for a digest. NULL: no memory. */
+struct message_payload *read_part_payload(struct read_part *part, bool is_digest);
+/* Take the parts that can go on until there is none. Drops one reference. */
+void read_request_run(struct read_request *request, struct worker *worker);
+
+/* As many answers as the level asks for, and the data among them. */
+bool read_part_has_enough_locked(const struct read_part *part);
+/* Queue the part when it can go on. True: the caller must see that somebody runs (read_request_schedule). */
+bool read_part_wake_locked(struct read_part *part);
+/* Owned by the request. */
+struct read_call *read_call_new(struct read_part *part, uint32_t replica, enum read_call_kind kind);
+/* An answer or a failure came, or one of this node itself; wakes the part where it can go on. Any thread. */
+void read_call_ended(
+    struct read_call *call, bool is_answered, enum failure_reason reason, struct worker *worker);
+/* What came: alive as long as the call. */
+struct slice read_call_bytes(const struct read_call *call);
+/* Takes over a reference of the payload (NULL: there was no memory for it). */
+void read_call_send(struct read_call *call, enum verb verb, struct message_payload *payload,
+    uint64_t now_ns, struct worker *worker);
+/* On the runner's thread. */
+void read_call_run_here(
+    struct read_call *call, const struct read_command *command, struct worker *worker);
+/* Send a call that `waiting` counts already; our own is left for later. */
+void read_call_ask(struct read_call *call, uint64_t now_ns, struct worker *worker);
+/* No speculation any more. */
+void read_part_stop_timer(struct read_part *part);
+/* Ask one replica more in the first phase, for the others are late or one failed. False: there is none. Any thread. */
+bool read_part_contact_more(struct read_part *part, bool is_late, struct worker *worker);
+
 /* ---- range_request.c ---- */
 
 void range_request_start(struct coordinator *coordinator, struct coordinator_read *read,
