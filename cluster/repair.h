@@ -254,7 +254,6 @@ struct repair_paxos {
 	const char *reason; /* "bootstrap"; static */
 	bool
 	    has_natural; /* in the ranges that this node has too, not only in those that come to it */
-	bool is_empty; /* this node stands for its ranges, and has nothing of them yet */
 	/*
 	 * Once, on any thread. ERROR_UNAVAILABLE: too few replicas are alive, also after some tries; others: somebody could
 	 * not finish. */

@@ -215,12 +215,6 @@ repair_paxos_add(struct repair_paxos_plan *plan, struct peer *peer, struct ring_
 	    repair_electorate(plan->topology, plan->replication, range);
 }
 
-static bool
-repair_paxos_is_live(const struct repair_paxos_plan *plan, const struct peer *peer)
-{
-	return peer->is_local ? !plan->paxos->is_empty : repair_is_alive(peer);
-}
-
 /* A majority is alive, or only one is not; of all replicas, or of one data center's. */
 static bool
 repair_paxos_has_majority(
@@ -233,7 +227,7 @@ repair_paxos_has_majority(
 		if (datacenter != NULL && set->datacenters[i] != datacenter)
 			continue;
 		all++;
-		live += repair_paxos_is_live(plan, set->peers[i]);
+		live += repair_is_alive(set->peers[i]);
 	}
 	return live >= all / 2 + 1 || (!ops->paxos_strict_each_quorum && live + 1 >= all);
 }
@@ -252,7 +246,7 @@ repair_paxos_check(const struct repair_paxos_plan *plan, const struct replica_se
 	if (is_sufficient)
 		return 0;
 	for (uint32_t i = 0; i < set->count && *address == '\0'; i++)
-		if (!repair_paxos_is_live(plan, set->peers[i]))
+		if (!repair_is_alive(set->peers[i]))
 			endpoint_format(&set->peers[i]->endpoint, address);
 	return error_set(err, ERROR_UNAVAILABLE,
 	    "Insufficient live nodes to repair paxos for (%lld,%lld] in %.*s for %s: /%s is down, "
