@@ -258,6 +258,7 @@ stress_maker_put_insert(struct stress_maker *maker, struct stress_seeds *seeds, 
 	size_t start = stress_request_open(out, version, 0, OPCODE_BATCH), count_at;
 	struct stress_seed seed;
 
+	request->statement = statement;
 	request->rows = 0;
 	request->partitions = 0;
 	buffer_put_u8(out, (uint8_t)maker->operation->profile->batch_type);
