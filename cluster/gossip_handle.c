@@ -33,10 +33,13 @@ gossip_reply_begin(struct gossip_reply *reply, struct gossip *gossip, struct pee
 static void
 gossip_reply_end_locked(struct gossip_reply *reply)
 {
+	struct message_payload *payload = NULL;
+
 	gossip_list_end(&reply->buffer, reply->list, reply->count);
 	if (!reply->buffer.is_failed)
-		gossip_outgoing_locked(reply->gossip, reply->to, reply->verb,
-		    message_payload_new(buffer_slice(&reply->buffer)));
+		payload = message_payload_new(buffer_slice(&reply->buffer));
+	if (payload != NULL)
+		gossip_outgoing_locked(reply->gossip, reply->to, reply->verb, payload);
 	reply->gossip->stats.deltas_sent += reply->count;
 	buffer_fini(&reply->buffer);
 }

@@ -96,10 +96,12 @@ schema_ask(struct schema_log *log, struct peer *peer, enum verb verb,
     void (*on_answer)(struct schema_log *log, struct peer *peer, struct slice answer))
 {
 	struct schema_ask *ask = xzalloc(sizeof(*ask));
-	struct message *message;
+	struct message *message = NULL;
 
-	message_payload_ref(payload);
-	message = message_new(verb, payload);
+	if (payload != NULL) {
+		message_payload_ref(payload);
+		message = message_new(verb, payload);
+	}
 	ask->callback.on_answer = schema_ask_done;
 	ask->callback.peer = peer;
 	ask->log = log;
@@ -153,7 +155,8 @@ schema_ask_all(struct schema_log *log, enum verb verb, struct buffer *question,
     void (*on_answer)(struct schema_log *log, struct peer *peer, struct slice answer))
 {
 	const struct topology *topology = topology_acquire(log->topology);
-	struct message_payload *payload = message_payload_new(buffer_slice(question));
+	struct message_payload *payload =
+	    question->is_failed ? NULL : message_payload_new(buffer_slice(question));
 	uint64_t round = ++log->round;
 	bool is_member = topology_member_count(topology) == 0;
 	struct buffer answer;

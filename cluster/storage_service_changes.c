@@ -385,6 +385,8 @@ service_restore_confirm(struct service_restore *restore, bool is_good)
 	struct storage_service *service = restore->service;
 	struct peer *coordinator = service_removal_coordinator(service, restore->peer);
 	struct service_node *node = service_node(service, restore->peer);
+	struct message_payload *copy = NULL;
+	struct message *message = NULL;
 	struct buffer payload;
 
 	if (coordinator == NULL || restore->is_over) {
@@ -401,9 +403,15 @@ service_restore_confirm(struct service_restore *restore, bool is_good)
 	buffer_put(&payload, node->host_id.bytes, sizeof(node->host_id.bytes));
 	restore->is_confirming = restore->is_timer_armed = true;
 	restore->callback.on_answer = service_restore_confirmed;
-	messaging_request(service->options.messaging, coordinator,
-	    message_new(VERB_REPLICATION_DONE_REQ, message_payload_new(buffer_slice(&payload))),
-	    SERVICE_CONFIRM_TIMEOUT_NS, &restore->callback, NULL);
+	if (!payload.is_failed)
+		copy = message_payload_new(buffer_slice(&payload));
+	if (copy != NULL)
+		message = message_new(VERB_REPLICATION_DONE_REQ, copy);
+	if (message == NULL)
+		service_restore_confirmed(&restore->callback, NULL, FAILURE_UNKNOWN, NULL);
+	else
+		messaging_request(service->options.messaging, coordinator, message,
+		    SERVICE_CONFIRM_TIMEOUT_NS, &restore->callback, NULL);
 	buffer_fini(&payload);
 }
 
