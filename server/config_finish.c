@@ -234,6 +234,29 @@ config_check_range(struct error *err, const char *name, int64_t value, int64_t l
 	    (long)value, (long)low, (long)high);
 }
 
+/* What names a place or a ring cannot be blank: nodes with such a name would only find each other. */
+static int
+config_check_name(struct error *err, const char *name, const char *value)
+{
+	if (value == NULL || value[strspn(value, " \t")] != '\0')
+		return 0;
+	return error_set(err, ERROR_CONFIG, "%s: it must not be empty", name);
+}
+
+static int
+config_check_ring(const struct config *config, struct error *err)
+{
+	if (config_check_name(err, "cluster_name", config->cluster_name) != 0 ||
+	    config_check_name(err, "dc", config->dc) != 0 ||
+	    config_check_name(err, "rack", config->rack) != 0)
+		return -1;
+	if (config->phi_convict_threshold < 5 || config->phi_convict_threshold > 16)
+		return error_set(err, ERROR_CONFIG,
+		    "phi_convict_threshold must be between 5 and 16, but was %g",
+		    config->phi_convict_threshold);
+	return 0;
+}
+
 static int
 config_check(struct config *config, struct error *err)
 {
@@ -286,6 +309,8 @@ config_check(struct config *config, struct error *err)
 		return error_set(err, ERROR_CONFIG,
 		    "partitioner: '%s' is not supported: it must be Murmur3Partitioner",
 		    config->partitioner);
+	if (config_check_ring(config, err) != 0)
+		return -1;
 	if (config->max_mutation_size * 2 > config->commitlog_segment_size)
 		return error_set(err, ERROR_CONFIG,
 		    "commitlog_segment_size must be at least twice the size of max_mutation_size "

@@ -179,6 +179,29 @@ START_TEST(test_what_does_not_go_together_is_refused)
 }
 END_TEST
 
+START_TEST(test_what_harms_a_ring_is_refused)
+{
+	static const char *const wrong[] = {"phi_convict_threshold: 0",
+	    "phi_convict_threshold: 4.9", "phi_convict_threshold: 16.1", "dc: \"\"", "rack: \" \"",
+	    "cluster_name: \"\""};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char key[64];
+
+		snprintf(key, sizeof(key), "%.*s", (int)strcspn(wrong[i], ":"), wrong[i]);
+		config_fini(&config);
+		config_init(&config);
+		ck_assert_int_eq(read_text(wrong[i]), 0);
+		ck_assert_msg(config_finish(&config, &err) == -1, "%s", wrong[i]);
+		ck_assert_msg(strstr(err.text, key) != NULL, "%s: %s", key, err.text);
+	}
+	config_fini(&config);
+	config_init(&config);
+	ck_assert_int_eq(read_text("phi_convict_threshold: 5\ndc: a\nrack: b\n"), 0);
+	ck_assert_int_eq(config_finish(&config, &err), 0);
+}
+END_TEST
+
 START_TEST(test_options_of_the_command_line_win)
 {
 	ck_assert_int_eq(read_text("native_transport_port: 9999\n"
@@ -292,6 +315,7 @@ main(void)
 	tcase_add_test(tests, test_unknown_keys_are_collected_not_refused);
 	tcase_add_test(tests, test_wrong_values_name_file_line_key_and_what_would_be_right);
 	tcase_add_test(tests, test_what_does_not_go_together_is_refused);
+	tcase_add_test(tests, test_what_harms_a_ring_is_refused);
 	tcase_add_test(tests, test_options_of_the_command_line_win);
 	tcase_add_test(tests, test_data_directory_of_the_file_is_for_what_is_not_named);
 	tcase_add_test(tests, test_settings_show_every_key_and_hide_secrets);
