@@ -47,6 +47,31 @@ timer_wheel_unmark(struct timer_wheel *wheel, uint32_t slot)
 	wheel->used[slot / TIMER_WHEEL_WORD] &= ~(UINT64_C(1) << (slot % TIMER_WHEEL_WORD));
 }
 
+/* It is its own list: taking it out writes into nothing but itself. */
+static void
+wheel_timer_part(struct wheel_timer *timer)
+{
+	timer->next = NULL;
+	timer->link = &timer->next;
+}
+
+void
+timer_wheel_end(struct timer_wheel *wheel)
+{
+	wheel->is_ended = true;
+	for (uint32_t slot = 0; slot < wheel->slot_count; slot++) {
+		struct wheel_timer *timer = wheel->slots[slot], *next;
+
+		for (; timer != NULL; timer = next) {
+			next = timer->next;
+			wheel_timer_part(timer);
+		}
+		wheel->slots[slot] = NULL;
+		timer_wheel_unmark(wheel, slot);
+	}
+	wheel->count = 0;
+}
+
 void
 timer_wheel_start(struct timer_wheel *wheel, struct wheel_timer *timer, uint64_t due_ns)
 {
@@ -55,6 +80,10 @@ timer_wheel_start(struct timer_wheel *wheel, struct wheel_timer *timer, uint64_t
 
 	assert(timer->link == NULL);
 	timer->due_ns = due_ns;
+	if (wheel->is_ended) {
+		wheel_timer_part(timer);
+		return;
+	}
 	timer->next = *head;
 	if (timer->next != NULL)
 		timer->next->link = &timer->next;
@@ -79,7 +108,8 @@ timer_wheel_stop(struct timer_wheel *wheel, struct wheel_timer *timer)
 		timer_wheel_unmark(wheel, (uint32_t)(link - wheel->slots));
 	timer->link = NULL;
 	timer->next = NULL;
-	wheel->count--;
+	if (!wheel->is_ended)
+		wheel->count--;
 	return true;
 }
 

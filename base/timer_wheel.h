@@ -28,6 +28,7 @@ struct timer_wheel {
 	uint64_t tick_ns;
 	uint64_t tick; /* all timers that were due before the start of this tick are out */
 	size_t count;
+	bool is_ended;
 };
 
 /* now_ns: of the clock that later moments are given in. Aborts without memory. */
@@ -41,6 +42,11 @@ void timer_wheel_fini(struct timer_wheel *wheel);
 void timer_wheel_start(struct timer_wheel *wheel, struct wheel_timer *timer, uint64_t due_ns);
 /* True: it was in the wheel and is out now. False: it was not in it. */
 bool timer_wheel_stop(struct timer_wheel *wheel, struct wheel_timer *timer);
+/*
+ * The wheel turns no more: every timer in it, and any that is started later, stands alone. It stays started and comes
+ * out never; stopping one says true as before and touches no other, which may have been freed meanwhile.
+ */
+void timer_wheel_end(struct timer_wheel *wheel);
 static inline bool
 wheel_timer_is_started(const struct wheel_timer *timer)
 {

@@ -50,14 +50,11 @@ hints_close(struct hints *hints)
 
 	if (hints == NULL)
 		return;
-	/* Timers that fire no more are still linked with the others of the wheel, which are stopped later. */
-	cluster_timer_stop(hints->options.cluster, &hints->tick);
 	for (uint32_t i = 0; i < HINTS_STORE_SLOTS; i++) {
 		struct hints_store *store, *next;
 
 		for (store = atomic_load(&hints->stores[i]); store != NULL; store = next) {
 			next = store->next;
-			cluster_timer_stop(hints->options.cluster, &store->session.timer);
 			hints_store_free(store);
 		}
 	}

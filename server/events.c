@@ -33,6 +33,15 @@ events_encode(const struct events_message *event, uint8_t version, struct buffer
 }
 
 static void
+events_drop(struct loop_message *message)
+{
+	struct events_message *event = (struct events_message *)message;
+
+	arena_fini(&event->arena);
+	free(event);
+}
+
+static void
 events_run(struct loop_message *message, struct loop *loop)
 {
 	struct events_message *event = (struct events_message *)message;
@@ -59,8 +68,7 @@ events_run(struct loop_message *message, struct loop *loop)
 	for (int version = 0; version <= PROTOCOL_VERSION_MAX; version++)
 		buffer_fini(&encoded[version]);
 	buffer_fini(&copy);
-	arena_fini(&event->arena);
-	free(event);
+	events_drop(message);
 }
 
 static struct events_message *
@@ -69,6 +77,7 @@ events_new(unsigned registered)
 	struct events_message *event = xzalloc(sizeof(*event));
 
 	event->message.run = events_run;
+	event->message.drop = events_drop;
 	event->registered = registered;
 	arena_init(&event->arena, 256);
 	return event;

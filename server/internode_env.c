@@ -162,6 +162,10 @@ internode_stop_timers(struct internode *internode)
 	internode_timers_wake(timers);
 	pthread_join(timers->thread, NULL);
 	timers->is_started = false;
+	/* Their owners go one after the other, and not all take their own timers out first. */
+	lock_take(&timers->lock);
+	timer_wheel_end(&timers->wheel);
+	lock_drop(&timers->lock);
 }
 
 void

@@ -153,6 +153,17 @@ internode_newcomer_run(struct loop_message *message, struct loop *loop)
 	free(newcomer);
 }
 
+/* Accepted when the loop that it was for had ended already. */
+static void
+internode_newcomer_drop(struct loop_message *message)
+{
+	struct internode_newcomer *newcomer = (struct internode_newcomer *)message;
+
+	atomic_fetch_sub_explicit(&newcomer->internode->handshakes, 1, memory_order_relaxed);
+	close(newcomer->fd);
+	free(newcomer);
+}
+
 void
 internode_accept_cb(evutil_socket_t fd, short what, void *argument)
 {
@@ -184,6 +195,7 @@ internode_accept_cb(evutil_socket_t fd, short what, void *argument)
 		}
 		newcomer = xzalloc(sizeof(*newcomer));
 		newcomer->message.run = internode_newcomer_run;
+		newcomer->message.drop = internode_newcomer_drop;
 		newcomer->internode = internode;
 		newcomer->fd = other;
 		newcomer->from = from;

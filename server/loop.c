@@ -125,6 +125,12 @@ loop_post(struct loop *loop, struct loop_message *message)
 {
 	message->next = NULL;
 	lock_take(&loop->lock);
+	if (loop->takes_none) {
+		lock_drop(&loop->lock);
+		if (message->drop != NULL)
+			message->drop(message);
+		return;
+	}
 	if (loop->messages_last != NULL)
 		loop->messages_last->next = message;
 	else
@@ -577,6 +583,37 @@ loop_wake_cb(evutil_socket_t fd, short what, void *argument)
 	(void)argument;
 }
 
+static struct loop_message *
+loop_take_messages(struct loop *loop)
+{
+	struct loop_message *message;
+
+	lock_take(&loop->lock);
+	atomic_store(&loop->has_messages, false);
+	message = loop->messages;
+	loop->messages = loop->messages_last = NULL;
+	lock_drop(&loop->lock);
+	return message;
+}
+
+void
+loop_end_messages(struct loop *loop)
+{
+	struct loop_message *message;
+
+	lock_take(&loop->lock);
+	loop->takes_none = true;
+	lock_drop(&loop->lock);
+	message = loop_take_messages(loop);
+	while (message != NULL) {
+		struct loop_message *next = message->next;
+
+		if (message->drop != NULL)
+			message->drop(message);
+		message = next;
+	}
+}
+
 static void
 loop_run_messages(struct loop *loop)
 {
@@ -584,11 +621,7 @@ loop_run_messages(struct loop *loop)
 
 	if (!atomic_load_explicit(&loop->has_messages, memory_order_acquire))
 		return;
-	lock_take(&loop->lock);
-	atomic_store(&loop->has_messages, false);
-	message = loop->messages;
-	loop->messages = loop->messages_last = NULL;
-	lock_drop(&loop->lock);
+	message = loop_take_messages(loop);
 	while (message != NULL) {
 		struct loop_message *next = message->next;
 

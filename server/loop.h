@@ -39,6 +39,8 @@ struct network;
 struct loop_message {
 	struct loop_message *next;
 	void (*run)(struct loop_message *message, struct loop *loop);
+	/* Instead of run() when the loop has ended. NULL: it is part of something that lives longer. */
+	void (*drop)(struct loop_message *message);
 };
 
 struct loop_batch {
@@ -63,6 +65,7 @@ struct loop {
 	atomic_int state; /* enum loop_state */
 	struct lock lock;
 	struct loop_message *messages, *messages_last; /* guarded by lock */
+	bool takes_none; /* guarded by lock; messages are dropped */
 	atomic_bool has_messages;
 	struct connection
 	    *connections; /* written by the loop, with the lock; others read with it */
@@ -96,6 +99,8 @@ struct loop {
 /* 0, or ERROR_IO. After success loop_start() or loop_free(). */
 int loop_init(struct loop *loop, struct network *network, uint32_t index, struct error *err);
 int loop_start(struct loop *loop, struct error *err);
+/* The thread has been joined: messages that it no longer took are dropped, and so are all that come from now on. */
+void loop_end_messages(struct loop *loop);
 /* The thread has been joined. */
 void loop_fini(struct loop *loop);
 

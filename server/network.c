@@ -485,6 +485,10 @@ network_stop(struct network *network, uint32_t timeout_ms)
 			pthread_join(loop->thread, NULL);
 		loop->is_started = false;
 	}
+	/* Those that ended last gave to those that had ended, and other nodes' coming and going is told still. */
+	for (uint32_t i = 0; i < network->loop_count; i++)
+		if (network->loops[i].base != NULL)
+			loop_end_messages(&network->loops[i]);
 	lock_drop(&network->control);
 }
 

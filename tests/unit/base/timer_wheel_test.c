@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SLOTS = 64, TICK = 1000, TIMERS = 400 };
 
@@ -94,6 +95,28 @@ START_TEST(test_last_timer_of_a_slot_leaves_nothing_to_look_at)
 	ck_assert_uint_eq(timer_wheel_next_ns(&wheel), 5000);
 	timer_wheel_stop(&wheel, &near);
 	ck_assert_uint_eq(timer_wheel_next_ns(&wheel), 50000);
+	timer_wheel_fini(&wheel);
+}
+END_TEST
+
+START_TEST(test_end_of_a_wheel_parts_its_timers)
+{
+	struct timer_wheel wheel;
+	struct wheel_timer kept = {0}, late = {0}, *freed = calloc(2, sizeof(*freed));
+
+	timer_wheel_init(&wheel, SLOTS, TICK, 0);
+	timer_wheel_start(&wheel, &freed[0], 5 * TICK);
+	timer_wheel_start(&wheel, &kept, 5 * TICK);
+	timer_wheel_start(&wheel, &freed[1], 5 * TICK);
+	timer_wheel_end(&wheel);
+	memset(freed, 0xff, 2 * sizeof(*freed));
+	free(freed);
+	timer_wheel_start(&wheel, &late, 6 * TICK);
+	ck_assert(wheel_timer_is_started(&kept) && wheel_timer_is_started(&late));
+	ck_assert_ptr_null(timer_wheel_advance(&wheel, 100 * TICK));
+	ck_assert_uint_eq(timer_wheel_next_ns(&wheel), UINT64_MAX);
+	ck_assert(timer_wheel_stop(&wheel, &kept) && !timer_wheel_stop(&wheel, &kept));
+	ck_assert(timer_wheel_stop(&wheel, &late) && !wheel_timer_is_started(&late));
 	timer_wheel_fini(&wheel);
 }
 END_TEST
@@ -205,6 +228,7 @@ main(void)
 	tcase_add_test(tcase, test_moment_that_is_past_comes_out_next);
 	tcase_add_test(tcase, test_stopped_timer_does_not_come_out);
 	tcase_add_test(tcase, test_last_timer_of_a_slot_leaves_nothing_to_look_at);
+	tcase_add_test(tcase, test_end_of_a_wheel_parts_its_timers);
 	tcase_add_test(tcase, test_timer_waits_many_turns);
 	tcase_add_test(tcase, test_one_long_step_takes_all_that_is_due);
 	tcase_add_loop_test(tcase, test_chance, 0, 10);
