@@ -264,8 +264,10 @@ main(int argc, char **argv)
 			nodetool_refuse("Found unexpected parameters: [%s]", argv[i]);
 		i += taken;
 	}
-	if (i >= argc || strcmp(argv[i], "help") == 0)
+	if (i >= argc || strcmp(argv[i], "help") == 0) {
+		json_decref(tool.kept);
 		return nodetool_show_help(argc, argv, i + 1);
+	}
 	tool.command = nodetool_find(argv[i]);
 	if (tool.command == NULL)
 		nodetool_no_such(argv[i]);
