@@ -103,22 +103,22 @@ compaction_unmark(struct table_store *table, const struct compaction_pick *pick)
 /* What the strategy makes of SSTables that may be merged with each other. */
 static void
 compaction_pick_of_set(struct compaction_manager *manager, struct table_store *table,
-    const struct table_metadata *metadata, struct sstable *const *candidates, uint32_t count,
+    const struct table_options *options, struct sstable *const *candidates, uint32_t count,
     struct compaction_pick *out)
 {
 	int64_t now = env_wall_us(manager->store->env) / 1000000;
 
-	switch (metadata->options.strategy) {
+	switch (options->strategy) {
 	case COMPACTION_LEVELED:
-		compaction_pick_leveled(metadata, candidates, count, table->compacting,
+		compaction_pick_leveled(options, candidates, count, table->compacting,
 		    table->compacting_count, now, out);
 		break;
 	case COMPACTION_TIME_WINDOW:
-		compaction_pick_time_window(metadata, candidates, count, now, out);
+		compaction_pick_time_window(options, candidates, count, now, out);
 		break;
 	default:
 		/* DateTieredCompactionStrategy too, which 4.1 still takes and 5.0 has removed. */
-		compaction_pick_size_tiered(metadata, candidates, count, now, out);
+		compaction_pick_size_tiered(options, candidates, count, now, out);
 		break;
 	}
 }
@@ -128,19 +128,18 @@ static void
 compaction_pick_locked(
     struct compaction_manager *manager, struct table_store *table, struct compaction_pick *out)
 {
-	struct table_metadata metadata = *atomic_load(&table->metadata);
+	struct table_options options = atomic_load(&table->metadata)->options;
 	struct table_view *view = table_view_acquire(table);
 	struct sstable **candidates;
 	uint32_t count, of_set;
 
 	lock_assert_held(&manager->lock);
 	*out = (struct compaction_pick){0};
-	store_compaction_threshold(
-	    table, &metadata.options.min_threshold, &metadata.options.max_threshold);
+	store_compaction_threshold(table, &options.min_threshold, &options.max_threshold);
 	candidates = compaction_candidates(table, view, &count);
 	for (uint32_t at = 0; at < count && out->count == 0; at += of_set) {
 		of_set = compaction_first_set(candidates + at, count - at);
-		compaction_pick_of_set(manager, table, &metadata, candidates + at, of_set, out);
+		compaction_pick_of_set(manager, table, &options, candidates + at, of_set, out);
 	}
 	free(candidates);
 	table_view_release(view);
@@ -563,7 +562,7 @@ compaction_pick_major(
 	for (uint32_t i = 0; i < count; i++)
 		if (sstable_level(set[i]) > pick.level)
 			pick.level = sstable_level(set[i]);
-	pick.output_bytes_max = compaction_leveled_bytes(metadata);
+	pick.output_bytes_max = compaction_leveled_bytes(&metadata->options);
 	return pick;
 }
 
@@ -779,7 +778,8 @@ store_pending_compactions(struct store *store, struct table_store *table)
 
 	(void)store;
 	candidates = compaction_candidates(table, view, &count);
-	pending = compaction_estimate_pending(atomic_load(&table->metadata), candidates, count);
+	pending =
+	    compaction_estimate_pending(&atomic_load(&table->metadata)->options, candidates, count);
 	free(candidates);
 	table_view_release(view);
 	return pending;

@@ -44,21 +44,21 @@ void compaction_pick_fini(struct compaction_pick *pick);
  * now_seconds for tombstone compactions and time windows. In compaction_strategy.c; pure but for sstable_stats().
  */
 void
-compaction_pick_size_tiered(const struct table_metadata *table, struct sstable *const *candidates,
+compaction_pick_size_tiered(const struct table_options *options, struct sstable *const *candidates,
     uint32_t count, int64_t now_seconds, struct compaction_pick *out);
-void compaction_pick_leveled(const struct table_metadata *table, struct sstable *const *candidates,
+void compaction_pick_leveled(const struct table_options *options, struct sstable *const *candidates,
     uint32_t count, struct sstable *const *compacting, uint32_t compacting_count,
     int64_t now_seconds, struct compaction_pick *out);
 void
-compaction_pick_time_window(const struct table_metadata *table, struct sstable *const *candidates,
+compaction_pick_time_window(const struct table_options *options, struct sstable *const *candidates,
     uint32_t count, int64_t now_seconds, struct compaction_pick *out);
 
 /* Size at which leveled compaction begins a new file: sstable_size_in_mb, bytes. */
-uint64_t compaction_leveled_bytes(const struct table_metadata *table);
+uint64_t compaction_leveled_bytes(const struct table_options *options);
 
 /* Compactions that a strategy would still do (nodetool's pending tasks): an estimate. */
 uint32_t compaction_estimate_pending(
-    const struct table_metadata *table, struct sstable *const *candidates, uint32_t count);
+    const struct table_options *options, struct sstable *const *candidates, uint32_t count);
 
 /* ---- for operations that choose for themselves (compaction_chosen.c) ---- */
 

@@ -38,9 +38,9 @@ compaction_pick_set(struct compaction_pick *pick, struct sstable *const *sstable
 
 /* A number among the compaction options, or `otherwise`. They were validated when they were set. */
 static double
-compaction_option(const struct table_metadata *table, const char *name, double otherwise)
+compaction_option(const struct table_options *options, const char *name, double otherwise)
 {
-	const struct slice *value = option_map_get(&table->options.compaction, name);
+	const struct slice *value = option_map_get(&options->compaction, name);
 	char text[32];
 
 	if (value == NULL || value->size >= sizeof(text))
@@ -52,9 +52,9 @@ compaction_option(const struct table_metadata *table, const char *name, double o
 
 static bool
 compaction_option_is(
-    const struct table_metadata *table, const char *name, const char *expected, bool otherwise)
+    const struct table_options *options, const char *name, const char *expected, bool otherwise)
 {
-	const struct slice *value = option_map_get(&table->options.compaction, name);
+	const struct slice *value = option_map_get(&options->compaction, name);
 
 	return value == NULL ? otherwise : slice_equal_string(*value, expected);
 }
@@ -67,17 +67,17 @@ compaction_option_is(
  * that the last rewrite has had its chance.
  */
 static void
-compaction_pick_tombstones(const struct table_metadata *table, struct sstable *const *candidates,
+compaction_pick_tombstones(const struct table_options *options, struct sstable *const *candidates,
     uint32_t count, int64_t now_seconds, struct compaction_pick *out)
 {
-	double threshold = compaction_option(table, "tombstone_threshold", TOMBSTONE_THRESHOLD);
+	double threshold = compaction_option(options, "tombstone_threshold", TOMBSTONE_THRESHOLD);
 	double interval =
-	    compaction_option(table, "tombstone_compaction_interval", TOMBSTONE_INTERVAL_SECONDS);
-	int64_t gc_before = now_seconds - table->options.gc_grace_seconds;
+	    compaction_option(options, "tombstone_compaction_interval", TOMBSTONE_INTERVAL_SECONDS);
+	int64_t gc_before = now_seconds - options->gc_grace_seconds;
 	struct sstable *best = NULL;
 	double best_ratio = threshold;
 
-	if (compaction_option(table, "tombstone_compaction_interval", 1) < 0)
+	if (compaction_option(options, "tombstone_compaction_interval", 1) < 0)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		double ratio;
@@ -115,15 +115,15 @@ compaction_by_size(const void *a, const void *b)
  * knows read rates.
  */
 static bool
-compaction_find_bucket(const struct table_metadata *table, struct sstable **sorted, uint32_t count,
+compaction_find_bucket(const struct table_options *options, struct sstable **sorted, uint32_t count,
     uint32_t *first, uint32_t *length, uint32_t *buckets)
 {
-	double low = compaction_option(table, "bucket_low", SIZE_TIERED_BUCKET_LOW);
-	double high = compaction_option(table, "bucket_high", SIZE_TIERED_BUCKET_HIGH);
+	double low = compaction_option(options, "bucket_low", SIZE_TIERED_BUCKET_LOW);
+	double high = compaction_option(options, "bucket_high", SIZE_TIERED_BUCKET_HIGH);
 	double least =
-	    compaction_option(table, "min_sstable_size", (double)SIZE_TIERED_MIN_SSTABLE_BYTES);
-	uint32_t min = (uint32_t)table->options.min_threshold;
-	uint32_t max = (uint32_t)table->options.max_threshold;
+	    compaction_option(options, "min_sstable_size", (double)SIZE_TIERED_MIN_SSTABLE_BYTES);
+	uint32_t min = (uint32_t)options->min_threshold;
+	uint32_t max = (uint32_t)options->max_threshold;
 	uint32_t begin = 0;
 	bool found = false;
 
@@ -155,7 +155,7 @@ compaction_find_bucket(const struct table_metadata *table, struct sstable **sort
 }
 
 void
-compaction_pick_size_tiered(const struct table_metadata *table, struct sstable *const *candidates,
+compaction_pick_size_tiered(const struct table_options *options, struct sstable *const *candidates,
     uint32_t count, int64_t now_seconds, struct compaction_pick *out)
 {
 	struct sstable **sorted = xcalloc(count + 1, sizeof(*sorted));
@@ -164,21 +164,20 @@ compaction_pick_size_tiered(const struct table_metadata *table, struct sstable *
 	*out = (struct compaction_pick){0};
 	memcpy(sorted, candidates, count * sizeof(*sorted));
 	qsort(sorted, count, sizeof(*sorted), compaction_by_size);
-	if (compaction_find_bucket(table, sorted, count, &first, &length, &buckets))
+	if (compaction_find_bucket(options, sorted, count, &first, &length, &buckets))
 		compaction_pick_set(out, sorted + first, length);
 	else
-		compaction_pick_tombstones(table, candidates, count, now_seconds, out);
+		compaction_pick_tombstones(options, candidates, count, now_seconds, out);
 	free(sorted);
 }
 
 /* ---- time windows --------------------------------------------------------------------------------- */
 
 static int64_t
-compaction_window_seconds(const struct table_metadata *table)
+compaction_window_seconds(const struct table_options *options)
 {
-	const struct slice *unit =
-	    option_map_get(&table->options.compaction, "compaction_window_unit");
-	int64_t size = (int64_t)compaction_option(table, "compaction_window_size", 1);
+	const struct slice *unit = option_map_get(&options->compaction, "compaction_window_unit");
+	int64_t size = (int64_t)compaction_option(options, "compaction_window_size", 1);
 
 	if (unit != NULL && slice_equal_string(*unit, "MINUTES"))
 		return size * 60;
@@ -189,12 +188,12 @@ compaction_window_seconds(const struct table_metadata *table)
 
 /* Start of the window that holds the newest cell of the table, seconds. */
 static int64_t
-compaction_window_of(const struct table_metadata *table, struct sstable *sstable)
+compaction_window_of(const struct table_options *options, struct sstable *sstable)
 {
 	const struct sstable_stats *stats = sstable_stats(sstable, NULL);
 	const struct slice *resolution =
-	    option_map_get(&table->options.compaction, "timestamp_resolution");
-	int64_t window = compaction_window_seconds(table), seconds;
+	    option_map_get(&options->compaction, "timestamp_resolution");
+	int64_t window = compaction_window_seconds(options), seconds;
 
 	if (stats == NULL)
 		return 0;
@@ -208,7 +207,7 @@ compaction_window_of(const struct table_metadata *table, struct sstable *sstable
 }
 
 void
-compaction_pick_time_window(const struct table_metadata *table, struct sstable *const *candidates,
+compaction_pick_time_window(const struct table_options *options, struct sstable *const *candidates,
     uint32_t count, int64_t now_seconds, struct compaction_pick *out)
 {
 	struct sstable **inside = xcalloc(count + 1, sizeof(*inside));
@@ -217,7 +216,7 @@ compaction_pick_time_window(const struct table_metadata *table, struct sstable *
 
 	*out = (struct compaction_pick){0};
 	for (uint32_t i = 0; i < count; i++) {
-		windows[i] = compaction_window_of(table, candidates[i]);
+		windows[i] = compaction_window_of(options, candidates[i]);
 		if (windows[i] > newest)
 			newest = windows[i];
 	}
@@ -236,10 +235,11 @@ compaction_pick_time_window(const struct table_metadata *table, struct sstable *
 			uint32_t first, length, buckets;
 
 			qsort(inside, found, sizeof(*inside), compaction_by_size);
-			if (compaction_find_bucket(table, inside, found, &first, &length, &buckets))
+			if (compaction_find_bucket(
+				options, inside, found, &first, &length, &buckets))
 				compaction_pick_set(out, inside + first, length);
 		} else if (found >= 2) {
-			uint32_t most = (uint32_t)table->options.max_threshold;
+			uint32_t most = (uint32_t)options->max_threshold;
 
 			compaction_pick_set(out, inside, found < most ? found : most);
 		}
@@ -248,8 +248,8 @@ compaction_pick_time_window(const struct table_metadata *table, struct sstable *
 		window = next;
 	}
 	if (out->count == 0 &&
-	    compaction_option_is(table, "unchecked_tombstone_compaction", "true", false))
-		compaction_pick_tombstones(table, candidates, count, now_seconds, out);
+	    compaction_option_is(options, "unchecked_tombstone_compaction", "true", false))
+		compaction_pick_tombstones(options, candidates, count, now_seconds, out);
 	free(inside);
 	free(windows);
 }
@@ -282,20 +282,20 @@ compaction_widen(struct sstable *sstable, int64_t *first, int64_t *last)
 }
 
 uint64_t
-compaction_leveled_bytes(const struct table_metadata *table)
+compaction_leveled_bytes(const struct table_options *options)
 {
-	return (uint64_t)compaction_option(table, "sstable_size_in_mb", LEVELED_SSTABLE_MB) << 20;
+	return (uint64_t)compaction_option(options, "sstable_size_in_mb", LEVELED_SSTABLE_MB) << 20;
 }
 
 /* Bytes that a level may hold (LeveledManifest.maxBytesForLevel). */
 static double
-compaction_level_bytes_max(const struct table_metadata *table, int level)
+compaction_level_bytes_max(const struct table_options *options, int level)
 {
-	double size = (double)compaction_leveled_bytes(table);
+	double size = (double)compaction_leveled_bytes(options);
 
 	return level == 0
 	    ? 4 * size
-	    : size * pow(compaction_option(table, "fanout_size", LEVELED_FANOUT), level);
+	    : size * pow(compaction_option(options, "fanout_size", LEVELED_FANOUT), level);
 }
 
 /* Add what of `level` overlaps [first, last]; false when one of those is being compacted already. */
@@ -317,12 +317,12 @@ compaction_add_overlapping(struct sstable *const *candidates, uint32_t count,
 
 /* L0 into L1: all of L0 that is there (up to max_threshold, oldest first) and what it overlaps in L1. */
 static bool
-compaction_pick_level0(const struct table_metadata *table, struct sstable *const *candidates,
+compaction_pick_level0(const struct table_options *options, struct sstable *const *candidates,
     uint32_t count, struct sstable *const *compacting, uint32_t compacting_count,
     struct sstable **chosen, uint32_t *chosen_count)
 {
 	int64_t first = INT64_MAX, last = INT64_MIN;
-	uint32_t most = (uint32_t)table->options.max_threshold;
+	uint32_t most = (uint32_t)options->max_threshold;
 
 	/* A second task from L0 would overlap the first nearly always. */
 	for (uint32_t i = 0; i < compacting_count; i++)
@@ -365,7 +365,7 @@ compaction_pick_level(struct sstable *const *candidates, uint32_t count,
 }
 
 void
-compaction_pick_leveled(const struct table_metadata *table, struct sstable *const *candidates,
+compaction_pick_leveled(const struct table_options *options, struct sstable *const *candidates,
     uint32_t count, struct sstable *const *compacting, uint32_t compacting_count,
     int64_t now_seconds, struct compaction_pick *out)
 {
@@ -393,14 +393,14 @@ compaction_pick_leveled(const struct table_metadata *table, struct sstable *cons
 			if (sstable_level(candidates[i]) == 0)
 				level0[found++] = candidates[i];
 		qsort(level0, found, sizeof(*level0), compaction_by_size);
-		if (compaction_find_bucket(table, level0, found, &first, &length, &buckets))
+		if (compaction_find_bucket(options, level0, found, &first, &length, &buckets))
 			compaction_pick_set(out, level0 + first, length);
 		free(level0);
 		if (out->count > 0)
 			goto done;
 	}
 	for (int level = LEVELED_LEVELS - 2; level > 0 && out->count == 0; level--) {
-		if ((double)bytes[level] <= compaction_level_bytes_max(table, level) * 1.001)
+		if ((double)bytes[level] <= compaction_level_bytes_max(options, level) * 1.001)
 			continue;
 		if (compaction_pick_level(candidates, count, compacting, compacting_count, level,
 			chosen, &chosen_count)) {
@@ -412,29 +412,29 @@ compaction_pick_leveled(const struct table_metadata *table, struct sstable *cons
 	/* One table in L0 is left there until there is a second: it would be rewritten for nothing. */
 	if (out->count == 0 && tables[0] > 1 &&
 	    compaction_pick_level0(
-		table, candidates, count, compacting, compacting_count, chosen, &chosen_count)) {
+		options, candidates, count, compacting, compacting_count, chosen, &chosen_count)) {
 		compaction_pick_set(out, chosen, chosen_count);
 		out->level = 1;
 	}
 	if (out->count == 0)
-		compaction_pick_tombstones(table, candidates, count, now_seconds, out);
+		compaction_pick_tombstones(options, candidates, count, now_seconds, out);
 	if (out->count > 0)
-		out->output_bytes_max = compaction_leveled_bytes(table);
+		out->output_bytes_max = compaction_leveled_bytes(options);
 done:
 	free(chosen);
 }
 
 uint32_t
 compaction_estimate_pending(
-    const struct table_metadata *table, struct sstable *const *candidates, uint32_t count)
+    const struct table_options *options, struct sstable *const *candidates, uint32_t count)
 {
 	struct sstable **sorted = xcalloc(count + 1, sizeof(*sorted));
 	uint32_t pending = 0, first, length;
 
 	memcpy(sorted, candidates, count * sizeof(*sorted));
-	if (table->options.strategy != COMPACTION_LEVELED) {
+	if (options->strategy != COMPACTION_LEVELED) {
 		qsort(sorted, count, sizeof(*sorted), compaction_by_size);
-		(void)compaction_find_bucket(table, sorted, count, &first, &length, &pending);
+		(void)compaction_find_bucket(options, sorted, count, &first, &length, &pending);
 	} else {
 		for (int level = 0; level < LEVELED_LEVELS; level++) {
 			double bytes = 0, over;
@@ -442,10 +442,11 @@ compaction_estimate_pending(
 			for (uint32_t i = 0; i < count; i++)
 				if (sstable_level(candidates[i]) == level)
 					bytes += (double)sstable_data_size(candidates[i]);
-			over = bytes - compaction_level_bytes_max(table, level);
+			over = bytes - compaction_level_bytes_max(options, level);
 			if (over > 0)
 				pending +=
-				    (uint32_t)(over / (double)compaction_leveled_bytes(table)) + 1;
+				    (uint32_t)(over / (double)compaction_leveled_bytes(options)) +
+				    1;
 		}
 	}
 	free(sorted);
