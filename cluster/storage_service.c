@@ -466,17 +466,21 @@ service_wait_schema(struct storage_service *service)
 
 /* ---- the steps ------------------------------------------------------------------------------------------------------ */
 
-/* A new node chooses its place. */
+/*
+ * A new node chooses its place. Where there are no tables yet nothing is fetched, as if all had auto_bootstrap: false: the first
+ * nodes of a ring may come all at once.
+ */
 static void
 service_take_place(struct storage_service *service)
 {
+	bool has_data = service->replaced != NULL || service->ops->has_data(service->context);
 	struct error err;
 	int rc = 0;
 
 	service->step = SERVICE_STEP_JOIN;
 	if (service->token_count == 0)
 		rc = service_choose_tokens(service, &err);
-	if (rc == 0 && service->shall_bootstrap)
+	if (rc == 0 && service->shall_bootstrap && has_data)
 		rc = service_begin_bootstrap(service, &err);
 	else if (rc == 0)
 		rc = service_become_normal(service, &err);

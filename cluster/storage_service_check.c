@@ -128,28 +128,6 @@ service_others_init(struct service_others *others)
 	buffer_init(&others->moving);
 }
 
-static int
-service_check_others(struct storage_service *service, struct error *err)
-{
-	struct service_others others;
-
-	service_others_init(&others);
-	for (uint32_t i = 0; i < peers_count(service->peers); i++) {
-		struct peer *peer = peers_at(service->peers, i);
-		enum node_status_kind kind = service_shadow_status(service, peer).kind;
-
-		if (peer->is_local || !gossip_shadow_knows(service->gossip, peer))
-			continue;
-		if (kind == NODE_STATUS_BOOT)
-			service_others_add(&others.bootstrapping, peer);
-		else if (kind == NODE_STATUS_LEAVING)
-			service_others_add(&others.leaving, peer);
-		else if (kind == NODE_STATUS_MOVING)
-			service_others_add(&others.moving, peer);
-	}
-	return service_others_end(&others, err);
-}
-
 static bool
 service_is_lower(struct storage_service *service, const struct service_node *node)
 {
@@ -190,7 +168,7 @@ service_check_changes(struct storage_service *service, const struct service_node
 }
 
 /*
- * The same by what gossip says now, and nobody may have come back whom we replace. is_last: of two that began to join at the
+ * The same of a node that joins, and nobody may have come back whom we replace. is_last: of two that began to join at the
  * same moment and have seen each other, the one with the lower address goes on.
  */
 int
@@ -459,7 +437,5 @@ service_check_shadow(struct storage_service *service, struct error *err)
 	if ((service->replaced == NULL || !service->replaced->is_local) &&
 	    service_check_address(service, err) != 0)
 		return -1;
-	if (service->shall_bootstrap && options->consistent_rangemovement)
-		return service_check_others(service, err);
 	return 0;
 }

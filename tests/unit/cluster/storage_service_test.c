@@ -39,6 +39,7 @@ struct ring {
 	struct world *world;
 	struct member_node nodes[NODES_MAX];
 	uint32_t seed_count;
+	bool has_no_data;
 	bool auto_bootstrap, join_ring;
 	uint32_t streams; /* bootstraps that were asked for */
 	struct service_wait *waits[STREAMS_MAX];
@@ -143,7 +144,7 @@ static bool
 ring_has_data(void *context)
 {
 	(void)context;
-	return true;
+	return !ring.has_no_data;
 }
 
 static int
@@ -804,6 +805,25 @@ START_TEST(test_a_live_or_unknown_node_is_not_replaced)
 }
 END_TEST
 
+START_TEST(test_where_there_is_no_data_many_join_at_once)
+{
+	ring_new(4, 38);
+	ring_up(1);
+	ring.auto_bootstrap = true;
+	ring.has_no_data = true;
+	for (uint32_t i = 1; i < 4; i++)
+		world_start(ring.world, i);
+	world_run(ring.world, 10 * WORLD_S);
+	ck_assert_uint_eq(ring.streams, 0);
+	for (uint32_t i = 1; i < 4; i++)
+		ck_assert(ring.nodes[i].is_done && !ring.nodes[i].has_failed);
+	for (uint32_t i = 0; i < 4; i++)
+		for (uint32_t k = 0; k < 4; k++)
+			ck_assert_int_eq(ring_sees(i, k), MEMBER_NORMAL);
+	ring_free();
+}
+END_TEST
+
 START_TEST(test_of_two_that_join_at_once_one_does)
 {
 	ring_new(4, 38);
@@ -1050,6 +1070,7 @@ main(void)
 	tcase_add_test(tests, test_a_new_node_takes_the_place_of_a_dead_one);
 	tcase_add_test(tests, test_a_live_or_unknown_node_is_not_replaced);
 	tcase_add_test(tests, test_of_two_that_join_at_once_one_does);
+	tcase_add_test(tests, test_where_there_is_no_data_many_join_at_once);
 	tcase_add_test(tests, test_a_bootstrap_that_failed_goes_on_when_told);
 	tcase_add_test(tests, test_nobody_is_removed_while_another_one_joins);
 	tcase_add_test(tests, test_a_join_that_was_stopped_keeps_what_came);
