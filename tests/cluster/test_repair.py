@@ -207,6 +207,7 @@ def only_with(ring, down):
     return ring.connect(up[0], only=up)
 
 
+@pytest.mark.long
 def test_replicas_that_differ_in_every_way_become_equal(quiet_ring):
     ring = quiet_ring
     session = ring.connect()
