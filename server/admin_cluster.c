@@ -46,7 +46,8 @@ admin_is_local_keyspace(const struct keyspace_metadata *keyspace)
 	const struct slice *class_name = option_map_get(&keyspace->replication, "class");
 
 	return keyspace->is_virtual || class_name == NULL ||
-	    strstr((const char *)class_name->data, "LocalStrategy") != NULL;
+	    memmem(class_name->data, class_name->size, "LocalStrategy", strlen("LocalStrategy")) !=
+	    NULL;
 }
 
 static bool
