@@ -47,13 +47,27 @@ store_tables(struct store *store, uint32_t *count)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
+/*
+ * The next flush begins at memtable_cleanup_threshold or up to a fifth before it: replicas hold the same data, and would
+ * otherwise all flush, and then compact, in the same second, which every request of theirs feels.
+ */
+static void
+store_set_relief(struct store *store)
+{
+	double most =
+	    (double)store->options.memtable_bytes * store->options.memtable_cleanup_threshold;
+	double early = (double)(env_random_u64(store->env) % 1024) / 1024 / 5;
+
+	atomic_store_explicit(
+	    &store->relieve_bytes, (uint64_t)(most * (1 - early)), memory_order_relaxed);
+}
+
 void
 store_relieve_memory(struct store *store)
 {
 	uint64_t all = atomic_load_explicit(&store->memtable_bytes, memory_order_relaxed);
 	uint64_t flushing = atomic_load_explicit(&store->flushing_bytes, memory_order_relaxed);
-	uint64_t share = (uint64_t)((double)store->options.memtable_bytes *
-	    store->options.memtable_cleanup_threshold);
+	uint64_t share = atomic_load_explicit(&store->relieve_bytes, memory_order_relaxed);
 	struct table_store **tables, *largest = NULL;
 	uint64_t largest_bytes = 0;
 	struct error err;
@@ -77,6 +91,7 @@ store_relieve_memory(struct store *store)
 	free(tables);
 	if (largest != NULL && table_flush_begin(largest, &err) != 0)
 		log_error("%s", err.text);
+	store_set_relief(store);
 	atomic_store(&store->is_relieving, false);
 }
 
@@ -325,7 +340,7 @@ store_apply(struct store *store, struct store_write *write)
 		return;
 	}
 	if (atomic_load_explicit(&store->memtable_bytes, memory_order_relaxed) >=
-	    store->relieve_bytes)
+	    atomic_load_explicit(&store->relieve_bytes, memory_order_relaxed))
 		store_relieve_memory(store);
 	/* on_done may come on the sync thread, and take the write away, as soon as it is waited for. */
 	atomic_store_explicit(&write->is_applied, true, memory_order_release);
@@ -751,12 +766,11 @@ store_open(const struct store_options *options, struct env *env,
 	store->options.restore_directories = store_strdup(options->restore_directories);
 	if (store->options.memtable_shards == 0)
 		store->options.memtable_shards = 16;
-	store->relieve_bytes = (uint64_t)((double)store->options.memtable_bytes *
-	    store->options.memtable_cleanup_threshold);
 	/* A quarter of the memtables' memory: more than what one flush gives back is seldom used soon. */
 	arena_pool_init(&store->memtable_pool, RANK_STORE_MEMTABLE_POOL,
 	    (size_t)(options->memtable_bytes / 4 / ARENA_POOL_BLOCK));
 	store->env = env;
+	store_set_relief(store);
 	store->executor = *executor;
 	op_order_init(&store->order, RANK_STORE_ORDER_BARRIER);
 	lock_init(&store->tables_lock, "store.tables", RANK_STORE_TABLES);

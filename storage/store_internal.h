@@ -68,7 +68,7 @@ struct store {
 	atomic_ullong memtable_bytes;
 	struct arena_pool memtable_pool; /* memory of flushed memtables, for the next ones */
 	atomic_ullong flushing_bytes;
-	uint64_t relieve_bytes; /* at this a flush is begun; constant */
+	_Atomic uint64_t relieve_bytes; /* at this a flush is begun; see store_set_relief() */
 	atomic_bool is_relieving;
 
 	/* Why writes are refused for now (disk full while flushing), guarded by waiting_lock. */
