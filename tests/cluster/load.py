@@ -54,7 +54,24 @@ def ask(session, text, level=CL.QUORUM):
     return list(wait_until(asked, "an answer")[0])
 
 
-class Load:
+class Clients:
+    """Threads that run until the block ends: they have to look at is_over."""
+
+    is_over = False
+    threads = ()
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over = True
+        for thread in self.threads:
+            thread.join()
+
+
+class Load(Clients):
     def __init__(self, sessions, table, level=CL.QUORUM, keys=12, threads=4, timeout=CLIENT_TIMEOUT):
         self.timeout = timeout
         self.sessions = sessions
@@ -70,16 +87,6 @@ class Load:
         self.violations = []
         self.is_over = False
         self.threads = [threading.Thread(target=self.run, args=(i, threads)) for i in range(threads)]
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.is_over = True
-        for thread in self.threads:
-            thread.join()
 
     def statement(self, text):
         return SimpleStatement(text, consistency_level=self.level, retry_policy=FallthroughRetryPolicy())

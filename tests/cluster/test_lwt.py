@@ -15,7 +15,7 @@ from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
 
 import network
-from load import CLIENT_TIMEOUT, connect, is_fault, was_refused
+from load import CLIENT_TIMEOUT, Clients, connect, is_fault, was_refused
 from ring import BUILD, wait_until
 
 pytestmark = pytest.mark.long
@@ -46,7 +46,7 @@ def check(checker, history, path, status=0):
     assert done.returncode == status, f"{done.stdout}{done.stderr}: {text}, {drawn}"
 
 
-class Registers:
+class Registers(Clients):
     """Clients that compare and set registers, and read them at SERIAL."""
 
     def __init__(self, sessions, clients=6):
@@ -60,16 +60,6 @@ class Registers:
         self.violations = []
         self.is_over = False
         self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(clients)]
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.is_over = True
-        for thread in self.threads:
-            thread.join()
 
     def operate(self, session, operation):
         key = operation["key"]

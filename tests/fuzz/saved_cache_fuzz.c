@@ -11,44 +11,12 @@
 #include "storage/counter_cache.h"
 #include "storage/saved_cache.h"
 #include "storage/store_internal.h"
+#include "tests/fuzz/fuzz_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const fuzz_paths[SAVED_CACHES] = {
     "/saved/KeyCache-h1.db", "/saved/RowCache-h1.db", "/saved/CounterCache-h1.db"};
-
-static bool
-fuzz_submit(void *context, const char *stage, store_work_fn work, void *argument)
-{
-	(void)context;
-	(void)stage;
-	work(argument);
-	return true;
-}
-
-/* One store for all inputs: it has no tables, so nothing that is read is found. */
-static struct store *
-fuzz_store(struct env *env)
-{
-	static const char *const directories[] = {"/data"};
-	const struct store_executor executor = {.submit = fuzz_submit};
-	struct store_options options;
-	struct schema *schema = schema_new();
-	struct store *store;
-	struct error err;
-
-	store_options_defaults(&options);
-	options.data_directories = directories;
-	options.data_directory_count = 1;
-	options.commitlog_directory = "/log";
-	options.commitlog_segment_bytes = 64 << 10;
-	options.saved_caches_directory = "/saved";
-	if (store_open(&options, env, &executor, &store, &err) != 0 ||
-	    store_set_schema(store, schema, &err) != 0 || store_replay(store, &err) != 0)
-		abort();
-	schema_unref(schema);
-	return store;
-}
 
 static int
 fuzz_record(void *argument, struct slice record, struct error *err)
@@ -79,7 +47,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	log_set_level("ROOT", LOG_OFF);
 	if (world == NULL) {
 		world = env_sim_new(1);
-		store = fuzz_store(env_sim_env(world));
+		store = fuzz_store_open(env_sim_env(world), schema_new(), 0);
 	}
 	env = env_sim_env(world);
 	kind = data[0] % SAVED_CACHES;

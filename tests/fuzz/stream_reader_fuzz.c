@@ -17,19 +17,11 @@
 #include "storage/stream_internal.h"
 #include "storage/stream_reader.h"
 #include "storage/stream_writer.h"
+#include "tests/fuzz/fuzz_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { FUZZ_RAW = 1, FUZZ_PIECES = 2, FUZZ_PIECE = 7 };
-
-static bool
-fuzz_submit(void *context, const char *stage, store_work_fn work, void *argument)
-{
-	(void)context;
-	(void)stage;
-	work(argument);
-	return true;
-}
 
 static struct schema *
 fuzz_schema(void)
@@ -64,29 +56,6 @@ fuzz_schema(void)
 	keyspace_unref(keyspace);
 	schema_unref(none);
 	return schema;
-}
-
-static struct store *
-fuzz_store(struct env *env)
-{
-	static const char *const directories[] = {"/data"};
-	const struct store_executor executor = {.submit = fuzz_submit};
-	struct store_options options;
-	struct schema *schema = fuzz_schema();
-	struct store *store;
-	struct error err;
-
-	store_options_defaults(&options);
-	options.data_directories = directories;
-	options.data_directory_count = 1;
-	options.commitlog_directory = "/log";
-	options.commitlog_segment_bytes = 64 << 10;
-	options.memtable_shards = 1;
-	if (store_open(&options, env, &executor, &store, &err) != 0 ||
-	    store_set_schema(store, schema, &err) != 0 || store_replay(store, &err) != 0)
-		abort();
-	schema_unref(schema);
-	return store;
 }
 
 /* ---- seeds --------------------------------------------------------------------------------------------- */
@@ -279,7 +248,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (world == NULL) {
 		log_set_level("ROOT", LOG_OFF);
 		world = env_sim_new(1);
-		store = fuzz_store(env_sim_env(world));
+		store = fuzz_store_open(env_sim_env(world), fuzz_schema(), 1);
 		tables = store_tables(store, &count);
 		table = tables[0];
 		free(tables);
