@@ -115,8 +115,8 @@ gossip_replaced(struct gossip *gossip, struct peer *peer)
 	if (endpoint != NULL && !peer->is_local) {
 		gossip_remove_locked(gossip, endpoint);
 		gossip_evict_locked(gossip, endpoint);
-		gossip->slots[peer->index].quarantined_ns =
-		    gossip_now_ns(gossip) + 4 * gossip->options.ring_delay_ns;
+		gossip_quarantine_locked(
+		    gossip, peer, INT32_MAX, 4 * gossip->options.ring_delay_ns);
 	}
 	lock_drop(&gossip->lock);
 	gossip_flush(gossip, NULL);

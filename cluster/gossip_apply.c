@@ -2,7 +2,7 @@
 /*
  * What becomes of news about a node (Gossiper.applyStateLocally). The rules:
  *
- *   1. Nothing about this node itself, and nothing about a node in quarantine, is believed.
+ *   1. Nothing about this node itself, and nothing about a node in quarantine (unless of a later life), is believed.
  *   2. A generation more than a year ahead of our clock is not believed.
  *   3. A newer generation replaces all that was known (the node restarted).
  *   4. With the same generation, what has a newer version replaces what is there. Older generations are passed over.
@@ -302,8 +302,8 @@ gossip_remove_locked(struct gossip *gossip, struct gossip_endpoint *endpoint)
 	gossip_mark_dead_locked(gossip, endpoint);
 	gossip_list_locked(gossip, endpoint, GOSSIP_NO_LIST);
 	endpoint->is_removed = true;
-	gossip_slot_locked(gossip, endpoint->peer)->quarantined_ns =
-	    gossip_now_ns(gossip) + 2 * gossip->options.ring_delay_ns;
+	gossip_quarantine_locked(
+	    gossip, endpoint->peer, INT32_MAX, 2 * gossip->options.ring_delay_ns);
 	failure_detector_remove(gossip->detector, endpoint->peer);
 	gossip_event_locked(gossip, GOSSIP_EVENT_REMOVE, endpoint->peer, 0);
 }
@@ -403,7 +403,7 @@ gossip_believes(struct gossip *gossip, struct peer *peer, const struct gossip_de
 	char text[ENDPOINT_TEXT_SIZE];
 
 	if (peer->is_local || delta->generation == 0 ||
-	    gossip_is_quarantined_locked(gossip, peer, gossip_now_ns(gossip)))
+	    gossip_is_quarantined_locked(gossip, peer, delta->generation, gossip_now_ns(gossip)))
 		return false;
 	if (delta->generation > gossip_wall_ms(gossip) / 1000 + GOSSIP_GENERATION_AHEAD_MAX) {
 		gossip->stats.refused_generations++;

@@ -144,7 +144,8 @@ gossip_compare_locked(struct gossip *gossip, const struct gossip_seen *seen, str
 	if (endpoint == NULL) {
 		if (digest->generation == 0 ||
 		    (seen->peer != NULL &&
-			gossip_is_quarantined_locked(gossip, seen->peer, gossip_now_ns(gossip))))
+			gossip_is_quarantined_locked(
+			    gossip, seen->peer, digest->generation, gossip_now_ns(gossip))))
 			return;
 		gossip_put_digest(wanted, &digest->endpoint, 0, 0);
 		++*wanted_count;

@@ -88,7 +88,8 @@ struct gossip_endpoint {
 /* By peer index. Outlives the endpoint's eviction. */
 struct gossip_slot {
 	struct gossip_endpoint *endpoint; /* owned; NULL: not known */
-	uint64_t quarantined_ns; /* monotonic: until then nothing about it is believed */
+	uint64_t quarantined_ns; /* monotonic: until then nothing about it is believed .. */
+	int32_t quarantined_generation; /* .. that is of this life or an earlier one */
 	uint64_t refused_ns; /* monotonic: a connection was refused; 0: none */
 };
 
@@ -229,8 +230,12 @@ void
 gossip_list_locked(struct gossip *gossip, struct gossip_endpoint *endpoint, enum gossip_list list);
 void gossip_retire_locked(struct gossip *gossip, struct gossip_values *values);
 void gossip_free_retired_locked(struct gossip *gossip);
-bool
-gossip_is_quarantined_locked(const struct gossip *gossip, const struct peer *peer, uint64_t now_ns);
+/* Is what is told of this life of the peer not to be believed? */
+bool gossip_is_quarantined_locked(
+    const struct gossip *gossip, const struct peer *peer, int32_t generation, uint64_t now_ns);
+/* From now on for so long nothing is believed of it that is not of a later life than `generation`; INT32_MAX: nothing at all. */
+void
+gossip_quarantine_locked(struct gossip *gossip, struct peer *peer, int32_t generation, uint64_t ns);
 /* Values with newer versions go in; status and expiry follow. Returns the bits whose bytes changed. */
 uint32_t gossip_merge_locked(struct gossip *gossip, struct gossip_endpoint *endpoint,
     const struct gossip_delta_value *values, uint32_t count);

@@ -187,8 +187,8 @@ gossip_expire_locked(struct gossip *gossip)
 			continue;
 		gossip_evict_locked(gossip, endpoint);
 		/* Who has not come so far must not bring it back. */
-		gossip->slots[peer->index].quarantined_ns =
-		    gossip_now_ns(gossip) + 2 * gossip->options.ring_delay_ns;
+		gossip_quarantine_locked(
+		    gossip, peer, INT32_MAX, 2 * gossip->options.ring_delay_ns);
 	}
 }
 
@@ -199,7 +199,7 @@ gossip_is_silent_locked(
 	return endpoint->list == GOSSIP_UNREACHABLE &&
 	    !node_status_is_dead((enum node_status_kind)endpoint->status) &&
 	    now - endpoint->updated_ns > gossip->options.ring_delay_ns &&
-	    !gossip_is_quarantined_locked(gossip, endpoint->peer, now);
+	    !gossip_is_quarantined_locked(gossip, endpoint->peer, endpoint->generation, now);
 }
 
 /* Nodes that never got a place and are gone (Cassandra's fat clients; a bootstrap that died). */
@@ -235,6 +235,13 @@ gossip_forget_silent(struct gossip *gossip)
 			    endpoint_format(&silent[i]->endpoint, text),
 			    (now - endpoint->updated_ns) / GOSSIP_MS);
 			gossip_remove_locked(gossip, endpoint);
+			/*
+			 * A join that was killed and begins again is a new life, which must be known at once: it fetches its
+			 * data after the ring delay, and what is written meanwhile has to reach it too. (Cassandra believes
+			 * nothing of it for twice that delay.)
+			 */
+			gossip_quarantine_locked(gossip, silent[i], endpoint->generation,
+			    2 * gossip->options.ring_delay_ns);
 			gossip_evict_locked(gossip, endpoint);
 		}
 		lock_drop(&gossip->lock);

@@ -195,10 +195,24 @@ gossip_evict_locked(struct gossip *gossip, struct gossip_endpoint *endpoint)
 }
 
 bool
-gossip_is_quarantined_locked(const struct gossip *gossip, const struct peer *peer, uint64_t now_ns)
+gossip_is_quarantined_locked(
+    const struct gossip *gossip, const struct peer *peer, int32_t generation, uint64_t now_ns)
 {
-	return peer->index < gossip->slot_count &&
-	    gossip->slots[peer->index].quarantined_ns > now_ns;
+	const struct gossip_slot *slot;
+
+	if (peer->index >= gossip->slot_count)
+		return false;
+	slot = &gossip->slots[peer->index];
+	return slot->quarantined_ns > now_ns && generation <= slot->quarantined_generation;
+}
+
+void
+gossip_quarantine_locked(struct gossip *gossip, struct peer *peer, int32_t generation, uint64_t ns)
+{
+	struct gossip_slot *slot = gossip_slot_locked(gossip, peer);
+
+	slot->quarantined_ns = gossip_now_ns(gossip) + ns;
+	slot->quarantined_generation = generation;
 }
 
 /* What the gossiper itself must know of a status. */
