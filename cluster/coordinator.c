@@ -249,7 +249,8 @@ coordinator_table_of(struct coordinator *coordinator, struct table_store *store)
 	table = xzalloc(sizeof(*table));
 	for (int i = 0; i < COORDINATOR_LATENCY_COUNT; i++)
 		histogram_init(&table->latency_us[i], COORDINATOR_LATENCY_BUCKETS);
-	histogram_init(&table->answers_us, COORDINATOR_LATENCY_BUCKETS);
+	histogram_init(&table->partition_answers.answers_us, COORDINATOR_LATENCY_BUCKETS);
+	histogram_init(&table->range_answers.answers_us, COORDINATOR_LATENCY_BUCKETS);
 	if (!atomic_compare_exchange_strong(slot, &expected, table)) {
 		free(table);
 		return expected;

@@ -21,21 +21,25 @@ enum {
 	COORDINATOR_NS_PER_MS = 1000000,
 };
 
+/*
+ * How long other nodes took to answer reads of a table, late answers too; what the percentiles of speculative_retry are of.
+ * Not of whole reads: one that had to ask once more lasts longer than the percentile, and where one replica in three
+ * does not answer the percentile would run away from itself.
+ */
+struct speculation_answers {
+	struct histogram answers_us;
+	/* The percentile, worked out anew now and then; 0: not yet. */
+	_Atomic uint64_t threshold_ns, threshold_due_ns;
+	atomic_flag is_looking; /* whose holder has what follows */
+	struct histogram_recent recent;
+};
+
 /* What is kept for each table. */
 struct coordinator_table {
 	struct coordinator_table *next; /* of all */
 	struct histogram latency_us[COORDINATOR_LATENCY_COUNT];
 	struct meter rates[COORDINATOR_LATENCY_COUNT]; /* coordinator_tick()'s */
-	/*
-	 * How long other nodes took to answer reads of one partition, late answers too; what the percentiles of
-	 * speculative_retry are of. Not of whole reads: one that had to ask once more lasts longer than the percentile,
-	 * and where one replica in three does not answer the percentile would run away from itself.
-	 */
-	struct histogram answers_us;
-	/* The percentile of speculative_retry, worked out anew now and then; 0: not yet. */
-	_Atomic uint64_t threshold_ns, threshold_due_ns;
-	atomic_flag is_looking; /* whose holder has what follows */
-	struct histogram_recent recent_answers;
+	struct speculation_answers partition_answers, range_answers;
 };
 
 struct coordinator {

@@ -3,7 +3,8 @@
  * Reads of a token range over a ring (service/reads/range/RangeCommands, RangeCommandIterator): the range is cut
  * where the replicas change, and the pieces are read in order, a batch of them at once. After each batch the live
  * rows are counted: with enough of them, or at the range's end, the pieces' rows are handed on one after the
- * other. How many pieces make a batch follows from how many rows the pieces before gave.
+ * other. How many pieces make a batch follows from how many rows the pieces before gave. A piece whose replicas are late, or
+ * fail, asks one more (speculation.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -257,7 +258,8 @@ range_scan_new(struct coordinator *coordinator, struct coordinator_read *read,
 	scan->concurrency = 1;
 	scan->is_first = true;
 	range_plans_init(&scan->plans, topology, replication, range_of_command(read->command),
-	    read->consistency, coordinator->ring.snitch, read->arena);
+	    read->consistency, read->command->table->options.speculative_retry.kind != RETRY_NEVER,
+	    coordinator->ring.snitch, read->arena);
 	scan->range_count = range_plans_count(&scan->plans);
 	return scan;
 }

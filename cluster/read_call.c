@@ -313,25 +313,30 @@ read_call_ask(struct read_call *call, uint64_t now_ns, struct worker *worker)
 void
 read_part_stop_timer(struct read_part *part)
 {
-	if (!part->has_timer)
-		return;
-	part->has_timer = false;
-	if (cluster_timer_stop(part->request->coordinator->ring.cluster, &part->timer))
-		read_request_unref(part->request);
+	for (int i = 0; i < 2; i++) {
+		struct read_timer *timer = &part->timers[i];
+
+		if (!timer->is_started)
+			continue;
+		timer->is_started = false;
+		if (cluster_timer_stop(part->request->coordinator->ring.cluster, &timer->timer))
+			read_request_unref(part->request);
+	}
 }
 
 bool
 read_part_contact_more(struct read_part *part, bool is_late, struct worker *worker)
 {
 	struct read_request *request = part->request;
-	enum read_call_kind kind;
+	enum read_call_kind kind = READ_CALL_DATA;
 	struct read_call *call;
 	uint32_t index;
-	bool can_ask;
+	bool can_ask, is_first;
 
 	lock_take(&request->lock);
 	index = part->contact_count;
-	can_ask = part->phase == READ_FIRST && index < part->replica_count &&
+	is_first = part->phase == READ_FIRST;
+	can_ask = (is_first || part->phase == READ_DATA) && index < part->replica_count &&
 	    !part->replicas[index].peer->is_local && !read_part_has_enough_locked(part);
 	if (can_ask) {
 		part->contact_count++;
@@ -340,13 +345,17 @@ read_part_contact_more(struct read_part *part, bool is_late, struct worker *work
 			store_count_speculative_retry(
 			    request->coordinator->store, part->command->table);
 	}
-	kind = part->has_data ? READ_CALL_DIGEST : READ_CALL_DATA;
+	if (is_first && part->has_data)
+		kind = READ_CALL_DIGEST;
 	lock_drop(&request->lock);
 	if (!can_ask)
 		return false;
 	call = read_call_new(part, index, kind);
 	lock_take(&request->lock);
-	part->replicas[index].first = call;
+	if (is_first)
+		part->replicas[index].first = call;
+	else
+		part->replicas[index].data = call;
 	lock_drop(&request->lock);
 	read_call_ask(call, coordinator_now(request->coordinator), worker);
 	return true;
@@ -355,8 +364,7 @@ read_part_contact_more(struct read_part *part, bool is_late, struct worker *work
 static void
 read_part_speculate(struct cluster_timer *timer)
 {
-	struct read_part *part =
-	    (struct read_part *)((char *)timer - offsetof(struct read_part, timer));
+	struct read_part *part = ((struct read_timer *)timer)->part;
 	struct read_request *request = part->request;
 
 	if (read_part_contact_more(part, true, NULL)) {
@@ -369,23 +377,25 @@ read_part_speculate(struct cluster_timer *timer)
 	read_request_unref(request);
 }
 
-static void
+void
 read_part_start_timer(struct read_part *part)
 {
 	struct read_request *request = part->request;
+	struct read_timer *timer = &part->timers[part->phase == READ_DATA];
 	uint64_t delay_ns;
 
-	if (part->phase != READ_FIRST || part->contact_count >= part->replica_count ||
+	if (part->contact_count >= part->replica_count ||
 	    request->consistency == CONSISTENCY_EACH_QUORUM)
 		return;
-	delay_ns = speculation_delay_ns(part->command->table, part->latencies, request->began_ns,
-	    request->deadline_ns - request->began_ns);
+	delay_ns = speculation_delay_ns(part->command->table, part->latencies, part->is_range,
+	    request->began_ns, request->deadline_ns - request->began_ns);
 	if (delay_ns == 0)
 		return;
-	part->timer.fire = read_part_speculate;
-	part->has_timer = true;
+	timer->timer.fire = read_part_speculate;
+	timer->part = part;
+	timer->is_started = true;
 	read_request_ref(request);
-	cluster_timer_start(request->coordinator->ring.cluster, &part->timer, delay_ns);
+	cluster_timer_start(request->coordinator->ring.cluster, &timer->timer, delay_ns);
 }
 
 /* Ask the contacts: others first, then what is ours is read while they work. */

@@ -147,6 +147,7 @@ read_part_init(struct read_part *part, const struct read_command *command,
     const struct replica_plan *plan, bool is_range, struct error *err)
 {
 	struct read_request *request = part->request;
+	struct coordinator_table *kept;
 
 	part->command = command;
 	part->block_for = plan->block_for;
@@ -154,10 +155,11 @@ read_part_init(struct read_part *part, const struct read_command *command,
 	part->contact_count = plan->contact_count;
 	part->is_range = is_range;
 	part->phase = is_range ? READ_DATA : READ_FIRST;
-	part->may_contact_more =
-	    !is_range && command->table->options.speculative_retry.kind != RETRY_NEVER;
-	if (part->may_contact_more)
-		part->latencies = coordinator_table(request->coordinator, command->table);
+	part->may_contact_more = command->table->options.speculative_retry.kind != RETRY_NEVER;
+	kept =
+	    part->may_contact_more ? coordinator_table(request->coordinator, command->table) : NULL;
+	if (kept != NULL)
+		part->latencies = is_range ? &kept->range_answers : &kept->partition_answers;
 	for (uint32_t i = 0; i < plan->count; i++)
 		part->replicas[i].peer = plan->replicas[i].peer;
 	if (part != request->parts + request->part_count - 1)
@@ -566,11 +568,12 @@ read_part_resolve(struct read_part *part, struct worker *worker)
 	    data_resolver_new(part->command, part->replica_count, request->read->arena);
 	if (part->resolver == NULL)
 		rc = error_set(&err, ERROR_NO_MEMORY, "no memory for a read");
-	for (uint32_t i = 0; i < part->contact_count && rc == 0; i++) {
-		struct read_call *call = part->replicas[i].data;
+	for (uint32_t i = 0; i < part->replica_count && rc == 0; i++) {
+		struct read_call *call;
 		bool is_answered;
 
 		lock_take(&request->lock);
+		call = part->replicas[i].data;
 		is_answered = call != NULL && call->state == READ_CALL_ANSWERED;
 		lock_drop(&request->lock);
 		if (!is_answered)
@@ -638,6 +641,7 @@ read_part_fetch_all(struct read_part *part, struct worker *worker)
 		else
 			read_call_ask(replica->data, coordinator_now(request->coordinator), worker);
 	}
+	read_part_start_timer(part);
 	if (here != UINT32_MAX)
 		read_call_run_here(part->replicas[here].data, part->command, worker);
 }
@@ -700,6 +704,20 @@ read_part_compare(struct read_part *part, struct error *err)
 	return has_data ? 1 : error_set(err, ERROR_PROTOCOL, "a digest was sent in place of data");
 }
 
+/* Those that were asked cannot make the level: another replica may, while there is time. */
+static void
+read_part_fall_short(struct read_part *part, struct worker *worker)
+{
+	struct read_request *request = part->request;
+
+	if (part->may_contact_more && request->consistency != CONSISTENCY_EACH_QUORUM &&
+	    coordinator_now(request->coordinator) < request->deadline_ns &&
+	    read_part_contact_more(part, false, worker))
+		return;
+	read_part_stop_timer(part);
+	read_part_fail(part, worker);
+}
+
 static void
 read_part_check(struct read_part *part, struct worker *worker)
 {
@@ -712,12 +730,7 @@ read_part_check(struct read_part *part, struct worker *worker)
 	is_enough = read_part_has_enough_locked(part);
 	lock_drop(&request->lock);
 	if (!is_enough) {
-		if (part->may_contact_more &&
-		    coordinator_now(request->coordinator) < request->deadline_ns &&
-		    read_part_contact_more(part, false, worker))
-			return;
-		read_part_stop_timer(part);
-		read_part_fail(part, worker);
+		read_part_fall_short(part, worker);
 		return;
 	}
 	read_part_stop_timer(part);
@@ -751,10 +764,12 @@ read_part_go_on(struct read_part *part, struct worker *worker)
 		lock_take(&part->request->lock);
 		is_enough = read_part_has_enough_locked(part);
 		lock_drop(&part->request->lock);
-		if (is_enough)
-			read_part_resolve(part, worker);
-		else
-			read_part_fail(part, worker);
+		if (!is_enough) {
+			read_part_fall_short(part, worker);
+			break;
+		}
+		read_part_stop_timer(part);
+		read_part_resolve(part, worker);
 		break;
 	case READ_ASK:
 		read_part_asked(part, worker);

@@ -8,9 +8,9 @@
  *
  * A part's way (service/reads/ReadCallback, DigestResolver, DataResolver, BlockingReadRepair):
  *
- *   FIRST    data from the nearest, digests from the others, one more when they are slow (speculation)
+ *   FIRST    data from the nearest, digests from the others, one more when they are slow (speculation) or one fails
  *     equal -> SETTLED
- *   DATA     data from all that were asked; ranges begin here
+ *   DATA     data from all that were asked, and one more as before; ranges begin here
  *     one answer is enough -> SETTLED
  *   ASK      what the merge still wants to know (short reads, filtered rows), again and again
  *   REPAIR   what replicas lack is sent to them, and awaited
@@ -57,6 +57,12 @@ struct read_replica {
 	uint32_t repairs_left, repairs_unended;
 };
 
+struct read_timer {
+	struct cluster_timer timer; /* first */
+	struct read_part *part;
+	bool is_started; /* and not stopped; the runner's */
+};
+
 struct read_part {
 	struct read_request *request;
 	const struct read_command *command; /* in the caller's memory, as long as request->read */
@@ -69,9 +75,9 @@ struct read_part {
 	struct read_replica *replicas; /* the nearest first */
 	bool is_range;
 	bool may_contact_more; /* speculative_retry is not NONE */
-	struct coordinator_table *latencies; /* of what speculation is by; NULL: nothing to learn */
-	struct cluster_timer timer; /* of the speculation */
-	bool has_timer;
+	struct speculation_answers
+	    *latencies; /* of what speculation is by; NULL: nothing to learn */
+	struct read_timer timers[2]; /* of the speculation in READ_FIRST and in READ_DATA */
 
 	/* Guarded by the request's lock. */
 	uint8_t phase; /* enum read_phase */
@@ -166,9 +172,11 @@ void read_call_run_here(
     struct read_call *call, const struct read_command *command, struct worker *worker);
 /* Send a call that `waiting` counts already; our own is left for later. */
 void read_call_ask(struct read_call *call, uint64_t now_ns, struct worker *worker);
+/* Speculate if the phase's answers are late. */
+void read_part_start_timer(struct read_part *part);
 /* No speculation any more. */
 void read_part_stop_timer(struct read_part *part);
-/* Ask one replica more in the first phase, for the others are late or one failed. False: there is none. Any thread. */
+/* Ask one replica more in FIRST or DATA, for the others are late or one failed. False: there is none. Any thread. */
 bool read_part_contact_more(struct read_part *part, bool is_late, struct worker *worker);
 
 /* ---- range_request.c ---- */

@@ -564,13 +564,14 @@ replica_plan_batchlog_endpoints(const struct topology *topology, enum batchlog_s
 void
 range_plans_init(struct range_plans *plans, const struct topology *topology,
     const struct replication *replication, struct ring_range range, enum consistency level,
-    struct snitch *snitch, struct arena *arena)
+    bool keeps_spare, struct snitch *snitch, struct arena *arena)
 {
 	*plans = (struct range_plans){.topology = topology,
 	    .replication = replication,
 	    .snitch = snitch,
 	    .arena = arena,
 	    .level = level,
+	    .keeps_spare = keeps_spare && level != CONSISTENCY_EACH_QUORUM,
 	    .at = range.left,
 	    .right = range.right,
 	    /* (x, x] is empty here, but for the whole ring. */
@@ -633,6 +634,12 @@ plan_move(struct replica_plan *to, const struct replica_plan *from)
 		to->quorums = to->inline_quorums;
 }
 
+static bool
+plan_has_spare(const struct replica_plan *plan)
+{
+	return plan->count > plan->contact_count;
+}
+
 /* 1: `out` reaches to `end` now; 0: another plan has to read that part; -1: no memory. */
 static int
 range_plans_merge(struct range_plans *plans, struct range_plan *out, int64_t end, struct error *err)
@@ -649,6 +656,9 @@ range_plans_merge(struct range_plans *plans, struct range_plan *out, int64_t end
 	if (plan_intersect(&merged, &out->plan, &next, plans->arena, err) != 0)
 		return -1;
 	if (plan_choose_contacts(&merged, false, &unavailable) != 0)
+		return 0;
+	if (plans->keeps_spare && !plan_has_spare(&merged) &&
+	    (plan_has_spare(&out->plan) || plan_has_spare(&next)))
 		return 0;
 	if (plans->snitch != NULL &&
 	    !snitch_is_worth_merging(plans->snitch, merged.replicas, merged.contact_count,

@@ -147,6 +147,7 @@ struct range_plans {
 	struct snitch *snitch;
 	struct arena *arena;
 	enum consistency level;
+	bool keeps_spare;
 	int64_t at; /* left of the next part */
 	int64_t right;
 	bool is_done;
@@ -155,10 +156,12 @@ struct range_plans {
 /*
  * Begin with (left, right]; INT64_MIN as left or right means the beginning or the end of the ring; a wrapping range is
  * the caller's to split. Where `left` itself is included, begin at left - 1. Nothing is checked yet.
+ * keeps_spare: neighbours that each have a replica more than the level needs are not merged into a part that has none,
+ * which nobody could answer instead of one that dies (Cassandra, whose ranges do not speculate, merges them).
  */
 void range_plans_init(struct range_plans *plans, const struct topology *topology,
     const struct replication *replication, struct ring_range range, enum consistency level,
-    struct snitch *snitch, struct arena *arena);
+    bool keeps_spare, struct snitch *snitch, struct arena *arena);
 /* 1: *out is the next part; 0: the end; -1: ERROR_UNAVAILABLE for the next part, ERROR_NO_MEMORY. */
 int range_plans_next(struct range_plans *plans, struct range_plan *out, struct error *err);
 /* Ranges that the whole range falls into, before merging: for the estimate of concurrency. */

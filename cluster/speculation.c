@@ -6,66 +6,92 @@ enum { SPECULATION_REFRESH_NS = 100 * COORDINATOR_NS_PER_MS };
 static const uint64_t speculation_lifetime_ns =
     UINT64_C(60) * 1000 * COORDINATOR_NS_PER_MS; /* as Cassandra's reservoirs */
 
+static const double speculation_range_percentile = 99;
+
 static void
-speculation_look(struct coordinator_table *kept, double percentile, uint64_t now_ns)
+speculation_look(struct speculation_answers *answers, double percentile, uint64_t now_ns)
 {
-	const struct histogram *answers_us = &kept->answers_us;
 	uint64_t us;
 
-	if (atomic_flag_test_and_set_explicit(&kept->is_looking, memory_order_acquire))
+	if (atomic_flag_test_and_set_explicit(&answers->is_looking, memory_order_acquire))
 		return;
-	histogram_recent_look(&kept->recent_answers, answers_us, now_ns, speculation_lifetime_ns);
-	us = histogram_recent_quantile(&kept->recent_answers, answers_us, percentile / 100);
-	atomic_store_explicit(&kept->threshold_ns, us * 1000, memory_order_relaxed);
+	histogram_recent_look(
+	    &answers->recent, &answers->answers_us, now_ns, speculation_lifetime_ns);
+	us = histogram_recent_quantile(&answers->recent, &answers->answers_us, percentile / 100);
+	atomic_store_explicit(&answers->threshold_ns, us * 1000, memory_order_relaxed);
 	atomic_store_explicit(
-	    &kept->threshold_due_ns, now_ns + SPECULATION_REFRESH_NS, memory_order_relaxed);
-	atomic_flag_clear_explicit(&kept->is_looking, memory_order_release);
+	    &answers->threshold_due_ns, now_ns + SPECULATION_REFRESH_NS, memory_order_relaxed);
+	atomic_flag_clear_explicit(&answers->is_looking, memory_order_release);
 }
 
 /* Until something was measured: half of the timeout, as ColumnFamilyStore begins. */
 static uint64_t
 speculation_percentile_ns(
-    struct coordinator_table *kept, double percentile, uint64_t now_ns, uint64_t timeout_ns)
+    struct speculation_answers *answers, double percentile, uint64_t now_ns, uint64_t timeout_ns)
 {
 	uint64_t threshold_ns;
 
-	if (kept == NULL)
+	if (answers == NULL)
 		return timeout_ns / 2;
-	if (atomic_load_explicit(&kept->threshold_due_ns, memory_order_relaxed) <= now_ns)
-		speculation_look(kept, percentile, now_ns);
-	threshold_ns = atomic_load_explicit(&kept->threshold_ns, memory_order_relaxed);
+	if (atomic_load_explicit(&answers->threshold_due_ns, memory_order_relaxed) <= now_ns)
+		speculation_look(answers, percentile, now_ns);
+	threshold_ns = atomic_load_explicit(&answers->threshold_ns, memory_order_relaxed);
 	return threshold_ns > 0 ? threshold_ns : timeout_ns / 2;
 }
 
+static bool
+speculation_has_percentile(const struct retry_policy *policy)
+{
+	return policy->kind == RETRY_PERCENTILE || policy->kind == RETRY_MIN ||
+	    policy->kind == RETRY_MAX;
+}
+
+static uint64_t
+speculation_least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t
+speculation_most(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 uint64_t
-speculation_delay_ns(const struct table_metadata *table, struct coordinator_table *kept,
-    uint64_t now_ns, uint64_t timeout_ns)
+speculation_delay_ns(const struct table_metadata *table, struct speculation_answers *answers,
+    bool is_range, uint64_t now_ns, uint64_t timeout_ns)
 {
 	const struct retry_policy *policy = &table->options.speculative_retry;
 	uint64_t fixed_ns = (uint64_t)(policy->fixed_ms * COORDINATOR_NS_PER_MS);
 	uint64_t percentile_ns = 0, delay_ns = 0;
 
-	if (policy->kind == RETRY_PERCENTILE || policy->kind == RETRY_MIN ||
-	    policy->kind == RETRY_MAX)
-		percentile_ns =
-		    speculation_percentile_ns(kept, policy->percentile, now_ns, timeout_ns);
+	if (policy->kind == RETRY_NEVER || (policy->kind == RETRY_ALWAYS && !is_range))
+		return 0;
+	if (is_range || speculation_has_percentile(policy))
+		percentile_ns = speculation_percentile_ns(answers,
+		    speculation_has_percentile(policy) ? policy->percentile
+						       : speculation_range_percentile,
+		    now_ns, timeout_ns);
 	switch (policy->kind) {
 	case RETRY_NEVER:
-	case RETRY_ALWAYS:
-		return 0;
+		break;
 	case RETRY_FIXED:
 		delay_ns = fixed_ns;
 		break;
+	case RETRY_ALWAYS:
 	case RETRY_PERCENTILE:
 		delay_ns = percentile_ns;
 		break;
 	case RETRY_MIN:
-		delay_ns = fixed_ns < percentile_ns ? fixed_ns : percentile_ns;
+		delay_ns = speculation_least(fixed_ns, percentile_ns);
 		break;
 	case RETRY_MAX:
-		delay_ns = fixed_ns > percentile_ns ? fixed_ns : percentile_ns;
+		delay_ns = speculation_most(fixed_ns, percentile_ns);
 		break;
 	}
+	if (is_range)
+		delay_ns = speculation_most(delay_ns, percentile_ns);
 	if (delay_ns >= timeout_ns)
 		return 0;
 	return delay_ns > 0 ? delay_ns : 1;

@@ -55,6 +55,25 @@ def test_size_estimates_of_all_nodes_are_the_ring_once(ring, sessions):
         assert [end for _, end in ranges[:-1]] == [start for start, _ in ranges[1:]]
 
 
+@pytest.mark.parametrize("text", [
+    "SELECT k, v FROM ks.t", "SELECT k, v FROM ks.t WHERE v >= 0 ALLOW FILTERING",
+    "SELECT k, v FROM ks.t WHERE token(k) > -4000000000000000000 AND token(k) < 4000000000000000000"])
+def test_a_range_asks_another_where_a_replica_does_not_answer(ring, sessions, text):
+    for i in range(20):
+        sessions[0].execute(at("ALL", f"INSERT INTO ks.t (k, v) VALUES ('late{i}', {i})"))
+    # How long answers of ranges take has to be known.
+    for _ in range(20):
+        expected = sorted(sessions[0].execute(at("QUORUM", text)))
+    ring[1].pause()
+    try:
+        for _ in range(10):
+            assert sorted(sessions[0].execute(at("QUORUM", text))) == expected
+        # Nobody has missed the node yet: what was read did not wait for that.
+        assert ring[0].status()[ring[1].address] == "UN"
+    finally:
+        ring[1].resume()
+
+
 def test_a_killed_node_costs_what_the_level_says(ring, sessions):
     ring[2].kill()
     for node in ring.nodes[:2]:

@@ -507,13 +507,20 @@ END_TEST
 /* ---- Ranges -------------------------------------------------------------------------------- */
 
 static struct range_plans
-plan_ranges(struct plan_fixture *fixture, int64_t left, int64_t right, enum consistency level)
+plan_ranges_sparing(struct plan_fixture *fixture, int64_t left, int64_t right,
+    enum consistency level, bool keeps_spare)
 {
 	struct range_plans plans;
 
 	range_plans_init(&plans, fixture->topology, fixture->replication,
-	    (struct ring_range){left, right}, level, NULL, &fixture->arena);
+	    (struct ring_range){left, right}, level, keeps_spare, NULL, &fixture->arena);
 	return plans;
+}
+
+static struct range_plans
+plan_ranges(struct plan_fixture *fixture, int64_t left, int64_t right, enum consistency level)
+{
+	return plan_ranges_sparing(fixture, left, right, level, false);
 }
 
 START_TEST(test_ranges_are_split_by_the_ring_and_merged)
@@ -560,6 +567,43 @@ START_TEST(test_ranges_are_split_by_the_ring_and_merged)
 	ck_assert_int_eq(range_plans_next(&plans, &part, &fixture.err), 0);
 	plans = plan_ranges(&fixture, INT64_MAX, INT64_MIN, CONSISTENCY_ONE);
 	ck_assert_int_eq(range_plans_next(&plans, &part, &fixture.err), 0);
+	plan_fixture_fini(&fixture);
+}
+END_TEST
+
+/* Tokens 0 (1), 50 (4), 100 (2), 150 (5), 200 (3), 250 (6), three replicas. */
+START_TEST(test_a_merged_range_keeps_a_replica_to_speculate_with)
+{
+	struct plan_fixture fixture;
+	struct range_plans plans;
+	struct range_plan part;
+
+	plan_fixture_init(
+	    &fixture, ring_keyspace("SimpleStrategy", "replication_factor", "3", NULL));
+	plan_fixture_take(&fixture);
+	plans = plan_ranges_sparing(&fixture, 10, 110, CONSISTENCY_TWO, false);
+	ck_assert_int_eq(range_plans_next(&plans, &part, &fixture.err), 1);
+	ck_assert_int_eq(part.range.right, 100);
+	ck_assert_uint_eq(part.plan.count, 2);
+
+	plans = plan_ranges_sparing(&fixture, 10, 110, CONSISTENCY_TWO, true);
+	ck_assert_int_eq(range_plans_next(&plans, &part, &fixture.err), 1);
+	ck_assert_int_eq(part.range.right, 50);
+	ck_assert_uint_eq(part.plan.count, 3);
+	ck_assert_uint_eq(part.plan.contact_count, 2);
+
+	/* Two neighbours still have two that both have; three have one. */
+	plans = plan_ranges_sparing(&fixture, 10, 170, CONSISTENCY_ONE, true);
+	ck_assert_int_eq(range_plans_next(&plans, &part, &fixture.err), 1);
+	ck_assert_int_eq(part.range.right, 100);
+	ck_assert_uint_eq(part.plan.count, 2);
+	ck_assert_uint_eq(part.plan.contact_count, 1);
+
+	/* Where there was none to lose, parts are merged as ever. */
+	set_alive(&fixture, "1256");
+	plans = plan_ranges_sparing(&fixture, 60, 130, CONSISTENCY_TWO, true);
+	ck_assert_int_eq(range_plans_next(&plans, &part, &fixture.err), 1);
+	ck_assert_int_eq(part.range.right, 100);
 	plan_fixture_fini(&fixture);
 }
 END_TEST
@@ -647,6 +691,7 @@ main(void)
 	tcase_add_test(tcase, test_a_counter_s_leader_is_near);
 	tcase_add_test(tcase, test_a_batchlog_lies_on_two_racks);
 	tcase_add_test(tcase, test_ranges_are_split_by_the_ring_and_merged);
+	tcase_add_test(tcase, test_a_merged_range_keeps_a_replica_to_speculate_with);
 	tcase_add_test(tcase, test_parts_cover_a_range_with_right_replicas);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);

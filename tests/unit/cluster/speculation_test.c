@@ -6,16 +6,23 @@
 enum { TIMEOUT_MS = 5000 };
 
 static uint64_t
-delay_ms(struct retry_policy policy)
+delay_of_ms(struct retry_policy policy, struct speculation_answers *answers, bool is_range)
 {
 	struct table_metadata *table = calloc(1, sizeof(*table));
 	uint64_t ns;
 
-	/* No store has the table: nothing was measured. */
 	table->options.speculative_retry = policy;
-	ns = speculation_delay_ns(table, NULL, 1, (uint64_t)TIMEOUT_MS * COORDINATOR_NS_PER_MS);
+	ns = speculation_delay_ns(
+	    table, answers, is_range, 1, (uint64_t)TIMEOUT_MS * COORDINATOR_NS_PER_MS);
 	free(table);
 	return ns / COORDINATOR_NS_PER_MS;
+}
+
+/* No store has the table: nothing was measured. */
+static uint64_t
+delay_ms(struct retry_policy policy)
+{
+	return delay_of_ms(policy, NULL, false);
 }
 
 START_TEST(test_never_and_always_start_no_timer)
@@ -56,6 +63,31 @@ START_TEST(test_min_and_max_take_one_of_both)
 }
 END_TEST
 
+START_TEST(test_ranges_wait_for_as_long_as_ranges_take)
+{
+	static const struct retry_policy fixed = {.kind = RETRY_FIXED, .fixed_ms = 50};
+	static const struct retry_policy always = {.kind = RETRY_ALWAYS};
+	static const struct retry_policy least = {
+	    .kind = RETRY_MIN, .percentile = 99, .fixed_ms = 50};
+	struct speculation_answers *answers = calloc(1, sizeof(*answers));
+
+	atomic_store(&answers->threshold_ns, UINT64_C(300) * COORDINATOR_NS_PER_MS);
+	atomic_store(&answers->threshold_due_ns, UINT64_MAX);
+	ck_assert_uint_eq(delay_of_ms(fixed, answers, false), 50);
+	ck_assert_uint_eq(delay_of_ms(fixed, answers, true), 300);
+	ck_assert_uint_eq(delay_of_ms(least, answers, false), 50);
+	ck_assert_uint_eq(delay_of_ms(least, answers, true), 300);
+	/* It has asked nobody more at the start. */
+	ck_assert_uint_eq(delay_of_ms(always, answers, true), 300);
+	ck_assert_uint_eq(delay_of_ms(always, answers, false), 0);
+	ck_assert_uint_eq(
+	    delay_of_ms((struct retry_policy){.kind = RETRY_NEVER}, answers, true), 0);
+	atomic_store(&answers->threshold_ns, UINT64_C(20) * COORDINATOR_NS_PER_MS);
+	ck_assert_uint_eq(delay_of_ms(fixed, answers, true), 50);
+	free(answers);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -69,6 +101,7 @@ main(void)
 	tcase_add_test(cases, test_delay_beyond_the_timeout_is_never);
 	tcase_add_test(cases, test_percentile_of_nothing_is_half_of_the_timeout);
 	tcase_add_test(cases, test_min_and_max_take_one_of_both);
+	tcase_add_test(cases, test_ranges_wait_for_as_long_as_ranges_take);
 	suite_add_tcase(suite, cases);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
