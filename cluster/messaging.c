@@ -630,7 +630,16 @@ void
 messaging_request_at(struct messaging *messaging, struct peer *to, struct message *message,
     uint64_t now_ns, uint64_t timeout_ns, struct message_callback *callback, struct worker *worker)
 {
-	assert(!verb_is_answer(message->verb) && timeout_ns > 0);
+	messaging_request_impatiently(
+	    messaging, to, message, now_ns, timeout_ns, timeout_ns, callback, worker);
+}
+
+void
+messaging_request_impatiently(struct messaging *messaging, struct peer *to, struct message *message,
+    uint64_t now_ns, uint64_t timeout_ns, uint64_t patience_ns, struct message_callback *callback,
+    struct worker *worker)
+{
+	assert(!verb_is_answer(message->verb) && patience_ns > 0 && patience_ns <= timeout_ns);
 	if (message->id == 0)
 		message->id = messaging_next_id(messaging);
 	message->flags |= MESSAGE_WANTS_FAILURE;
@@ -646,7 +655,7 @@ messaging_request_at(struct messaging *messaging, struct peer *to, struct messag
 		callback->on_answer(callback, NULL, FAILURE_TIMEOUT, worker);
 		return;
 	}
-	messaging_insert(messaging, callback, now_ns, message->expires_ns);
+	messaging_insert(messaging, callback, now_ns, now_ns + patience_ns);
 	messaging_dispatch(messaging, to, message, worker);
 }
 
@@ -765,27 +774,18 @@ messaging_respond_failure(struct messaging *messaging, const struct message *req
 
 /* ---- What was lost, and counts ------------------------------------------------------------- */
 
-static void
-messaging_give_up(
-    struct messaging *messaging, uint64_t id, const struct endpoint *to, struct worker *worker)
-{
-	struct message_callback *callback = id == 0 ? NULL : messaging_take(messaging, id, to);
-
-	if (callback != NULL)
-		callback->on_answer(callback, NULL, FAILURE_TIMEOUT, worker);
-}
-
 void
 messaging_undelivered(struct messaging *messaging, struct peer *to, const struct message *message,
     struct worker *worker)
 {
+	struct message_callback *callback;
+
 	messaging_add(messaging, message->verb, MESSAGING_UNDELIVERED);
 	if (verb_is_answer(message->verb))
 		return;
-	messaging_give_up(messaging, message->id, &to->endpoint, worker);
-	for (uint16_t i = 0; i < message->forward_count; i++)
-		messaging_give_up(
-		    messaging, message->forwards[i].id, &message->forwards[i].to, worker);
+	callback = message->id == 0 ? NULL : messaging_take(messaging, message->id, &to->endpoint);
+	if (callback != NULL)
+		callback->on_answer(callback, NULL, FAILURE_TIMEOUT, worker);
 }
 
 void

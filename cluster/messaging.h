@@ -100,6 +100,13 @@ void messaging_request(struct messaging *messaging, struct peer *to, struct mess
 /* The same of somebody who has just looked at the clock. */
 void messaging_request_at(struct messaging *messaging, struct peer *to, struct message *message,
     uint64_t now_ns, uint64_t timeout_ns, struct message_callback *callback, struct worker *worker);
+/*
+ * The same, but the callback is told FAILURE_TIMEOUT after patience_ns (at most timeout_ns) already, while the message may still
+ * be answered: who wants to wait on says messaging_expect() again with its id.
+ */
+void messaging_request_impatiently(struct messaging *messaging, struct peer *to,
+    struct message *message, uint64_t now_ns, uint64_t timeout_ns, uint64_t patience_ns,
+    struct message_callback *callback, struct worker *worker);
 /* Wait for the answer to an id that goes out within another message (a forward). Before that message is sent. */
 void messaging_expect(struct messaging *messaging, struct peer *from, enum verb verb, uint64_t id,
     uint64_t now_ns, uint64_t timeout_ns, struct message_callback *callback);
@@ -110,7 +117,8 @@ void messaging_send(struct messaging *messaging, struct peer *to, struct message
 
 /*
  * The transport gave a message up before it was on the wire (queue full, expired in it, peer dead): counted, and who
- * waits for its answer gets FAILURE_TIMEOUT now. The message is borrowed. Never under a lock.
+ * waits for its answer gets FAILURE_TIMEOUT now. The message is borrowed. Never under a lock. Who waits for the answers of
+ * those that it was to be forwarded to is not told: they live, and whoever sent it may reach them otherwise.
  */
 void messaging_undelivered(struct messaging *messaging, struct peer *to,
     const struct message *message, struct worker *worker);

@@ -29,6 +29,8 @@ struct peer {
 	/* The first bytes of the schema version that system.peers tells of it; 0: none yet. */
 	_Atomic uint64_t saved_schema;
 	_Atomic(void *) link; /* the messaging's connections to it */
+	/* env_monotonic_ns() when bytes of it came last, by the transport; 0: never. Relaxed. */
+	_Atomic uint64_t heard_ns;
 };
 
 struct peers;

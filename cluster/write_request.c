@@ -9,6 +9,9 @@
  *   answer    on_done, once
  *   late      answers and expiries after that decide about hints; the last one frees the request
  *
+ * A node that was to pass a message on and cannot be reached, or is silent for half of the timeout, costs its neighbours
+ * nothing: they are sent theirs from here. (In Cassandra the write waits for them until it times out.)
+ *
  * The request is one block of memory with a count of references: one for each answer that is to come, one for the
  * call that starts it. What points into the caller's memory (the mutations, for this node's part) is not
  * touched after on_done; on_done waits for that, if need be.
@@ -27,9 +30,12 @@ struct write_target {
 	struct write_part *part;
 	struct peer *peer;
 	const char *remote_datacenter; /* NULL: local, or sent to. Of the snapshot; while sending */
+	struct write_target *forwarder; /* who passes it on to this one; NULL: nobody */
 	int16_t quorum; /* place in part->quorums */
 	bool is_counted;
 	bool is_sent; /* the starting thread's */
+	bool
+	    forwards; /* others have it as their forwarder. Until its first answer or failure, whose thread has it */
 	bool
 	    holds_memory; /* our own part still looks at the mutation; guarded by the request's lock */
 	uint8_t state; /* enum write_target_state; guarded by the request's lock */
@@ -245,6 +251,70 @@ write_request_hint(struct write_request *request, struct write_target *target)
 	return true;
 }
 
+/* ---- Who was to pass it on and does not ------------------------------------------------------ */
+
+/* Those that wait for the forwarder get the message from here. An id that is answered twice is answered once. */
+static void
+write_target_send_again(
+    struct write_target *forwarder, uint64_t now_ns, uint64_t deadline_ns, struct worker *worker)
+{
+	struct write_part *part = forwarder->part;
+	struct write_request *request = part->request;
+	struct coordinator *coordinator = request->coordinator;
+
+	for (uint32_t i = 0; i < part->target_count; i++) {
+		struct write_target *target = &part->targets[i];
+		struct message *message;
+		bool is_waiting;
+
+		if (target->forwarder != forwarder)
+			continue;
+		lock_take(&request->lock);
+		is_waiting = target->state == WRITE_WAITING;
+		lock_drop(&request->lock);
+		if (!is_waiting)
+			continue;
+		message_payload_ref(part->payload);
+		message = message_new(VERB_MUTATION_REQ, part->payload);
+		if (message == NULL)
+			return;
+		message->id = target->callback.id;
+		message->flags |= MESSAGE_WANTS_FAILURE;
+		message_set_trace(message, &request->trace);
+		coordinator_trace_peer(coordinator, &request->trace, worker,
+		    "Sending what was not forwarded to", target->peer);
+		messaging_send(coordinator->ring.messaging, target->peer, message,
+		    deadline_ns - now_ns, worker);
+	}
+}
+
+/*
+ * The forwarder could not be reached, or half of the timeout is over. One that was heard of lately is slow, as its neighbours may
+ * be, and is waited for: more messages would not help them. True: it is still waited for.
+ */
+static bool
+write_target_is_passed_by(
+    struct write_target *target, enum failure_reason reason, struct worker *worker)
+{
+	struct write_request *request = target->part->request;
+	uint64_t now = coordinator_now(request->coordinator);
+	uint64_t deadline = request->began_ns + request->timeout_ns;
+	uint64_t heard = atomic_load_explicit(&target->peer->heard_ns, memory_order_relaxed);
+	bool is_given_up = now < request->began_ns + request->timeout_ns / 2;
+
+	target->forwards = false;
+	/* One that failed to apply it has passed it on before. */
+	if (reason != FAILURE_TIMEOUT || now >= deadline)
+		return false;
+	if (is_given_up || now >= heard + request->timeout_ns / 4)
+		write_target_send_again(target, now, deadline, worker);
+	if (is_given_up)
+		return false;
+	messaging_expect(request->coordinator->ring.messaging, target->peer, VERB_MUTATION_REQ,
+	    target->callback.id, now, deadline - now, &target->callback);
+	return true;
+}
+
 /* ---- Answers ------------------------------------------------------------------------------- */
 
 static void
@@ -257,6 +327,8 @@ write_target_answered(struct message_callback *callback, const struct message *a
 	struct coordinator_write *write;
 	struct error err;
 
+	if (answer == NULL && target->forwards && write_target_is_passed_by(target, reason, worker))
+		return;
 	lock_take(&request->lock);
 	if (answer != NULL)
 		write_part_ack_locked(part, target);
@@ -314,12 +386,21 @@ write_part_send_remote(struct write_part *part, const char *datacenter, struct w
 	struct write_target *first = NULL;
 	struct message *message;
 	uint32_t count = 0, chosen;
+	uint64_t patience_ns = request->timeout_ns;
 	uint16_t forward = 0;
 
 	for (uint32_t i = 0; i < part->target_count; i++)
 		count += part->targets[i].remote_datacenter == datacenter;
 	/* One after the other: as fair as dice, and no system call. */
 	chosen = (uint32_t)(messaging_next_id(messaging) / count % count);
+	for (uint32_t i = 0, at = chosen; first == NULL; i++) {
+		if (part->targets[i].remote_datacenter == datacenter && at-- == 0)
+			first = &part->targets[i];
+	}
+	if (count > 1) {
+		first->forwards = true;
+		patience_ns /= 2;
+	}
 	message = write_message_new(part);
 	message->forwards = request->forwards;
 	message->forward_count = (uint16_t)(count - 1);
@@ -331,9 +412,8 @@ write_part_send_remote(struct write_part *part, const char *datacenter, struct w
 			continue;
 		target->remote_datacenter = NULL;
 		target->is_sent = true;
-		if (chosen-- == 0) {
-			first = target;
-		} else {
+		if (target != first) {
+			target->forwarder = first;
 			message->forwards[forward].to = target->peer->endpoint;
 			message->forwards[forward].id = messaging_next_id(messaging);
 			target->callback.trace_began_ns =
@@ -346,8 +426,8 @@ write_part_send_remote(struct write_part *part, const char *datacenter, struct w
 			forward++;
 		}
 	}
-	messaging_request_at(messaging, first->peer, message, request->began_ns,
-	    request->timeout_ns, &first->callback, worker);
+	messaging_request_impatiently(messaging, first->peer, message, request->began_ns,
+	    request->timeout_ns, patience_ns, &first->callback, worker);
 }
 
 static void

@@ -360,6 +360,8 @@ internode_inbound_frames(struct internode_inbound_connection *connection, struct
 	struct internode_peer *from = connection->from;
 	size_t done = 0;
 
+	atomic_store_explicit(
+	    &from->peer->heard_ns, connection->loop->now_ns, memory_order_relaxed);
 	while (!atomic_load_explicit(&connection->is_throttled, memory_order_relaxed) ||
 	    connection->reader.rest.size > 0) {
 		struct slice record;

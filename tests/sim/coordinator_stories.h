@@ -219,6 +219,43 @@ story_datacenters(struct ring *ring)
 	return true;
 }
 
+/* Whoever of the other data center was to pass a write on cannot be reached, or stands still: its neighbours get it. */
+static bool
+story_silent_forwarder(struct ring *ring)
+{
+	struct world *world = ring_world(ring);
+	struct ring_op op = {0};
+	uint64_t began;
+
+	STORY(story_put(ring, 0, &op, 1, 1, CONSISTENCY_EACH_QUORUM) == ERROR_NONE);
+	ring_op_free(&op);
+	/* One of the three in turn is chosen: each once at least. */
+	for (int64_t i = 2; i < 8; i++) {
+		world_pause(world, 3, 3 * WORLD_S);
+		began = world_now(world);
+		STORY(story_put(ring, 0, &op, 1, i, CONSISTENCY_EACH_QUORUM) == ERROR_NONE);
+		STORY(world_now(world) - began < 1200 * WORLD_MS);
+		ring_op_free(&op);
+		STORY(ring_look(ring, 1, 1, 0) == i || ring_look(ring, 5, 1, 0) == i);
+		world_run(world, 4 * WORLD_S);
+	}
+	/* A data center that is cut off is no forwarder's fault. */
+	for (uint32_t i = 1; i < 6; i += 2)
+		world_cut_both(world, 0, i);
+	STORY(story_put(ring, 0, &op, 1, 9, CONSISTENCY_EACH_QUORUM) == ERROR_WRITE_TIMEOUT);
+	STORY(story_is(&op, CONSISTENCY_EACH_QUORUM, 3, 4));
+	ring_op_free(&op);
+	world_heal(world);
+	ring_kill(ring, 3);
+	for (int64_t i = 10; i < 16; i++) {
+		began = world_now(world);
+		STORY(story_put(ring, 0, &op, 1, i, CONSISTENCY_EACH_QUORUM) == ERROR_NONE);
+		STORY(world_now(world) - began < 1200 * WORLD_MS);
+		ring_op_free(&op);
+	}
+	return true;
+}
+
 /* ---- Reads --------------------------------------------------------------------------------- */
 
 static bool
@@ -287,6 +324,43 @@ story_answers_are_lost(struct ring *ring)
 	}
 	coordinator_stats(ring_coordinator(ring, other), &after);
 	STORY(after.speculative_retries - before.speculative_retries < 20);
+	return true;
+}
+
+static bool
+story_slow_replica_of_ranges(struct ring *ring)
+{
+	struct world *world = ring_world(ring);
+	struct ring_op op = {0};
+	uint64_t began;
+
+	for (int32_t i = 0; i < 50; i++) {
+		STORY(story_put(ring, 0, &op, i, i, CONSISTENCY_ALL) == ERROR_NONE);
+		ring_op_free(&op);
+	}
+	/* So many that a few late answers are fewer than a hundredth. */
+	for (uint32_t i = 0; i < 300; i++) {
+		ring_scan(ring, 0, &op, 0, CONSISTENCY_QUORUM);
+		ring_wait(ring, &op);
+		STORY(op.is_done && !op.has_failed);
+		ring_op_free(&op);
+	}
+	for (uint32_t node = 1; node < 5; node++) {
+		world_pause(world, node, 3 * WORLD_S);
+		began = world_now(world);
+		ring_scan(ring, 0, &op, 0, CONSISTENCY_QUORUM);
+		ring_wait(ring, &op);
+		STORY(op.is_done && !op.has_failed && op.row_count == 50);
+		STORY(world_now(world) - began < 300 * WORLD_MS);
+		ring_op_free(&op);
+		world_run(world, 4 * WORLD_S);
+	}
+	/* One that is gone, and that nobody has missed: its host refuses. */
+	ring_kill(ring, 2);
+	ring_scan(ring, 0, &op, 0, CONSISTENCY_QUORUM);
+	ring_wait(ring, &op);
+	STORY(op.is_done && !op.has_failed && op.row_count == 50);
+	ring_op_free(&op);
 	return true;
 }
 
@@ -529,7 +603,9 @@ stories_run(unsigned *passed, unsigned *failed)
 	    {story_failures, 3, 3, 1, false},
 	    {story_hints, 5, 3, 1, true},
 	    {story_datacenters, 6, 3, 2, false},
+	    {story_silent_forwarder, 6, 3, 2, false},
 	    {story_slow_replica, 5, 3, 1, false},
+	    {story_slow_replica_of_ranges, 5, 3, 1, false},
 	    {story_answers_are_lost, 5, 3, 1, false},
 	    {story_short_read, 3, 3, 1, false},
 	    {story_ranges, 5, 3, 1, false},

@@ -247,6 +247,7 @@ world_network_deliver(struct world *world, struct world_node *to, struct world_p
 		fprintf(stderr, "a message that was sent cannot be read: %s\n", err.text);
 		abort();
 	}
+	atomic_store(&sender->heard_ns, env_monotonic_ns(to->env));
 	to->received++;
 	world_story_message(world, packet->from, to->index, message, FATE_DELIVERED);
 	messaging_receive(to->messaging, message, NULL);
