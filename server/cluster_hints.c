@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What hints need of a real node around them: settings, gossip, and where they go when the node leaves. */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
-#include "base/alloc.h"
 #include "base/log.h"
 #include "server/cluster_internal.h"
 #include "server/execution.h"
@@ -124,79 +122,4 @@ cluster_drop_hints(struct cluster *cluster, struct peer *peer)
 	topology_release(cluster->topology, topology);
 	if (!is_elsewhere)
 		hints_truncate(cluster->hints, &host_id);
-}
-
-/* ---- leaving ------------------------------------------------------------------------------------------- */
-
-struct cluster_handoff {
-	struct hints_wait hints; /* first */
-	struct cluster *cluster;
-	struct service_wait *wait;
-	struct peer *second; /* NULL: nobody else, or tried */
-};
-
-/* The nearer the higher; 0: it cannot take hints. */
-static int
-cluster_handoff_rank(const struct topology *topology, const struct member *member)
-{
-	if (member->peer->is_local || member->state != MEMBER_NORMAL ||
-	    !atomic_load(&member->peer->is_alive))
-		return 0;
-	if (strcmp(member->datacenter, topology_local_datacenter(topology)) != 0)
-		return 1;
-	return strcmp(member->rack, topology_local_rack(topology)) != 0 ? 2 : 3;
-}
-
-/* The nearest node, other than `not`; NULL: there is none. */
-static struct peer *
-cluster_handoff_target(struct cluster *cluster, const struct peer * not )
-{
-	const struct topology *topology = topology_acquire(cluster->topology);
-	struct peer *found = NULL;
-	int best = 0;
-
-	for (uint32_t i = 0; i < topology_member_count(topology); i++) {
-		const struct member *member = topology_member(topology, i);
-		int rank = cluster_handoff_rank(topology, member);
-
-		if (rank <= best || member->peer == not )
-			continue;
-		best = rank;
-		found = member->peer;
-	}
-	topology_release(cluster->topology, topology);
-	return found;
-}
-
-static void
-cluster_handoff_done(struct hints_wait *wait, const struct error *err)
-{
-	struct cluster_handoff *handoff = (struct cluster_handoff *)wait;
-	struct peer *second = handoff->second;
-
-	if (err != NULL && err->code != ERROR_INVALID && second != NULL) {
-		handoff->second = NULL;
-		hints_transfer(handoff->cluster->hints, second, wait);
-		return;
-	}
-	handoff->wait->on_done(handoff->wait, err);
-	free(handoff);
-}
-
-void
-cluster_transfer_hints(struct cluster *cluster, struct service_wait *wait)
-{
-	struct peer *first = cluster_handoff_target(cluster, NULL);
-	struct cluster_handoff *handoff;
-
-	if (first == NULL) {
-		wait->on_done(wait, NULL);
-		return;
-	}
-	handoff = xzalloc(sizeof(*handoff));
-	handoff->hints.on_done = cluster_handoff_done;
-	handoff->cluster = cluster;
-	handoff->wait = wait;
-	handoff->second = cluster_handoff_target(cluster, first);
-	hints_transfer(cluster->hints, first, &handoff->hints);
 }

@@ -39,8 +39,6 @@ int cluster_open_hints(struct cluster *cluster, struct error *err);
 void cluster_start_hints(struct cluster *cluster);
 /* It left the ring for good. */
 void cluster_drop_hints(struct cluster *cluster, struct peer *peer);
-/* Give all hints to another node, once more to a second one where the first does not take them; before this node leaves. */
-void cluster_transfer_hints(struct cluster *cluster, struct service_wait *wait);
 int cluster_start_repairs(struct cluster *cluster, struct error *err); /* cluster_repair.c */
 
 /* Gossip this node's LOAD each minute, and now. */

@@ -2,7 +2,6 @@
 #include "tests/sim/world/ring_internal.h"
 #include "base/hash.h"
 #include "cluster/paxos_codec.h"
-#include "cluster/range_streamer.h"
 #include "cluster/replica_plan.h"
 #include "cql/table_options_internal.h"
 #include "storage/counter.h"
@@ -712,72 +711,25 @@ ring_set_place(struct ring *ring, uint32_t viewer, uint32_t of, enum ring_standi
 }
 
 static void
-ring_moved(struct stream_wait *wait, const struct error *err)
+ring_moved(struct service_wait *wait, const struct error *err)
 {
 	struct ring_movement *movement =
-	    (struct ring_movement *)((char *)wait - offsetof(struct ring_movement, stream));
+	    (struct ring_movement *)((char *)wait - offsetof(struct ring_movement, wait));
 
 	movement->on_done(movement, err);
 }
 
-static void
-ring_move_data(struct ring_movement *movement)
-{
-	struct ring_node *node = ring_node(movement->ring, movement->node);
-	struct peers *peers = node->node->peers;
-	const struct topology *before = topology_acquire(node->topology), *after;
-	struct topology_holder *holder = ring_after(before, peers, peers_local(peers));
-	bool joins = topology_find(before, topology_local_peer(before))->state == MEMBER_JOINING;
-	struct stream_job *job =
-	    stream_job_new(node->streams, joins ? STREAM_BOOTSTRAP : STREAM_UNBOOTSTRAP, NULL);
-	struct error err;
-	int rc = 0;
-
-	after = topology_acquire(holder);
-	if (joins)
-		rc = range_streamer_fetch(job,
-		    &(struct range_fetch){
-			.before = before, .after = after, .peers = peers, .is_strict = true},
-		    node->keyspace, &err);
-	else
-		range_streamer_give(job, before, after, node->keyspace, NULL, NULL);
-	movement->stream.on_done = ring_moved;
-	if (rc == 0) {
-		stream_job_start(job, &movement->stream);
-	} else {
-		stream_job_free(job);
-		movement->on_done(movement, &err);
-	}
-	topology_release(holder, after);
-	topology_holder_free(holder);
-	topology_release(node->topology, before);
-}
-
-static void
-ring_move_repaired(struct repair_paxos *paxos, const struct error *err)
-{
-	struct ring_movement *movement =
-	    (struct ring_movement *)((char *)paxos - offsetof(struct ring_movement, paxos));
-
-	if (err == NULL)
-		ring_move_data(movement);
-	else
-		movement->on_done(movement, err);
-}
-
 void
-ring_move(struct ring *ring, uint32_t node, struct ring_movement *movement)
+ring_move(struct ring *ring, uint32_t index, struct ring_movement *movement)
 {
-	movement->ring = ring;
-	movement->node = node;
-	movement->paxos = (struct repair_paxos){.reason = "a change",
-	    .has_natural =
-		ring->places[node * ring->options.world.node_count + node] == RING_LEAVING,
-	    .on_done = ring_move_repaired};
-	if (movement->skips_paxos)
-		ring_move_data(movement);
-	else
-		repairs_finish_paxos(ring_repairs(ring, node), &movement->paxos);
+	struct ring_node *node = ring_node(ring, index);
+	bool leaves = ring->places[index * ring->options.world.node_count + index] == RING_LEAVING;
+	struct service_movement wanted = {
+	    .operation = leaves ? STREAM_UNBOOTSTRAP : STREAM_BOOTSTRAP,
+	    .peer = peers_local(node->node->peers)};
+
+	movement->wait.on_done = ring_moved;
+	ring_move_data(node, &wanted, movement->skips_paxos, &movement->wait);
 }
 
 uint32_t

@@ -67,16 +67,12 @@ enum ring_standing { RING_NORMAL, RING_OUT, RING_JOINING, RING_LEAVING };
 /* What one node is in the eyes of another, or in its own. All begin as RING_NORMAL. Kept through deaths of the viewer. */
 void ring_set_place(struct ring *ring, uint32_t viewer, uint32_t of, enum ring_standing place);
 
-/* The node joins or leaves in its own eyes: Paxos repaired, then its data moved, as server/cluster_stream.c does it. */
+/* The node joins or leaves in its own eyes: its data is moved, as cluster/movement.h does it. */
 struct ring_movement {
 	bool skips_paxos;
 	void (*on_done)(struct ring_movement *movement, const struct error *err);
 	void *context;
-	/* private */
-	struct repair_paxos paxos;
-	struct stream_wait stream;
-	struct ring *ring;
-	uint32_t node;
+	struct service_wait wait; /* private */
 };
 /* The node must not die before on_done. */
 void ring_move(struct ring *ring, uint32_t node, struct ring_movement *movement);

@@ -60,6 +60,9 @@ struct ring_memory *ring_memory_new(uint32_t nodes);
 void ring_memory_free(struct ring_memory *memory, uint32_t nodes);
 /* The node's host id. */
 struct uuid ring_host_id(const struct ring_node *node);
+/* Move the node's data, as cluster/movement.h does it. */
+void ring_move_data(struct ring_node *node, const struct service_movement *wanted, bool skips_paxos,
+    struct service_wait *wait);
 /* Gossip and the storage service; node->topology and node->snitch are there. */
 void ring_members_make(struct ring_node *node);
 /* Into the ring: all other parts are there. */

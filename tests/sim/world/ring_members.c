@@ -4,12 +4,23 @@
  * real node keeps in system.local and system.peers is kept here, durable as soon as it was saved.
  */
 #include "cluster/gossip.h"
-#include "cluster/range_streamer.h"
+#include "cluster/movement.h"
 #include "cluster/snitch.h"
 #include "cluster/storage_service.h"
 #include "tests/sim/world/ring_internal.h"
 
 enum { RING_SEEDS = 2, RING_NATIVE_PORT = 9042 };
+
+/* What system.available_ranges_v2 and system.transferred_ranges_v2 have. */
+struct movement_notes {
+	struct ring_note {
+		enum stream_operation operation;
+		char keyspace[16];
+		struct endpoint to; /* size 0: this node */
+		struct ring_range range;
+	} * at; /* owned */
+	uint32_t count;
+};
 
 struct ring_memory {
 	struct ring_memory_node {
@@ -24,6 +35,7 @@ struct ring_memory {
 		struct service_peer *saved; /* owned */
 		int64_t (*saved_tokens)[RING_TOKENS]; /* owned */
 		bool *is_saved; /* owned */
+		struct movement_notes *notes; /* owned */
 	} * nodes; /* owned */
 };
 
@@ -56,6 +68,7 @@ ring_memory_new(uint32_t nodes)
 		each->saved = xcalloc(nodes, sizeof(*each->saved));
 		each->saved_tokens = xcalloc(nodes, sizeof(*each->saved_tokens));
 		each->is_saved = xcalloc(nodes, sizeof(*each->is_saved));
+		each->notes = xzalloc(sizeof(*each->notes));
 	}
 	return memory;
 }
@@ -69,6 +82,8 @@ ring_memory_free(struct ring_memory *memory, uint32_t nodes)
 		free(memory->nodes[i].saved);
 		free(memory->nodes[i].saved_tokens);
 		free(memory->nodes[i].is_saved);
+		free(memory->nodes[i].notes->at);
+		free(memory->nodes[i].notes);
 	}
 	free(memory->nodes);
 	free(memory);
@@ -152,135 +167,182 @@ ring_allocate(void *context, const struct topology *topology, int64_t *tokens, u
 
 /* ---- Data that moves ----------------------------------------------------------------------- */
 
-struct ring_moving {
-	struct stream_wait stream; /* first */
-	struct task task;
-	struct ring_node *node;
-	struct service_wait *wait;
-	bool has_failed;
-	struct error err;
-};
-
 static void
-ring_moving_over(struct task *task, struct worker *worker)
+ring_note_wishes(struct movement_notes *notes, enum stream_operation operation,
+    const struct stream_wish *wishes, uint32_t count, const struct endpoint *to)
 {
-	struct ring_moving *movement =
-	    (struct ring_moving *)((char *)task - offsetof(struct ring_moving, task));
+	for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t k = 0; k < wishes[i].range_count; k++) {
+			struct ring_note *note;
 
-	(void)worker;
-	movement->wait->on_done(movement->wait, movement->has_failed ? &movement->err : NULL);
-	free(movement);
+			notes->at = xrealloc(notes->at, (notes->count + 1) * sizeof(*notes->at));
+			note = &notes->at[notes->count++];
+			*note = (struct ring_note){
+			    .operation = operation, .range = wishes[i].ranges[k]};
+			snprintf(note->keyspace, sizeof(note->keyspace), "%s", wishes[i].keyspace);
+			if (to != NULL)
+				note->to = *to;
+		}
+	}
+}
+
+/* NULL: in a ring that is fixed nothing is resumed. */
+static struct movement_notes *
+ring_notes_of(const struct ring_node *node)
+{
+	return node->ring->memory == NULL ? NULL : ring_memory_of(node)->notes;
+}
+
+static int
+ring_save_note(void *context, enum stream_operation operation, const struct stream_result *result,
+    struct error *err)
+{
+	struct movement_notes *notes = ring_notes_of(context);
+
+	(void)err;
+	if (notes == NULL)
+		return 0;
+	ring_note_wishes(notes, operation, result->fetched, result->fetched_count, NULL);
+	ring_note_wishes(
+	    notes, operation, result->given, result->given_count, &result->peer->endpoint);
+	return 0;
+}
+
+static int
+ring_load_notes(
+    void *context, enum stream_operation operation, struct movement_notes **out, struct error *err)
+{
+	const struct movement_notes *kept = ring_notes_of(context);
+	struct movement_notes *notes;
+
+	(void)err;
+	*out = NULL;
+	if (kept == NULL)
+		return 0;
+	notes = xzalloc(sizeof(*notes));
+	notes->at = xcalloc(kept->count + 1, sizeof(*notes->at));
+	for (uint32_t i = 0; i < kept->count; i++)
+		if (kept->at[i].to.size == 0 || kept->at[i].operation == operation)
+			notes->at[notes->count++] = kept->at[i];
+	*out = notes;
+	return 0;
+}
+
+/* Is the range part of the note's, which may go round the ring's end? */
+static bool
+ring_note_covers(struct ring_range note, struct ring_range range)
+{
+	uint64_t size = (uint64_t)note.right - (uint64_t)note.left;
+
+	if (size == 0)
+		return true;
+	return (uint64_t)range.right - (uint64_t)note.left <= size &&
+	    (uint64_t)range.left - (uint64_t)note.left <
+	    (uint64_t)range.right - (uint64_t)note.left;
+}
+
+static bool
+ring_has_note(const struct movement_notes *notes, struct slice keyspace, const struct endpoint *to,
+    struct ring_range range)
+{
+	for (uint32_t i = 0; i < notes->count; i++) {
+		const struct ring_note *note = &notes->at[i];
+
+		if ((to == NULL ? note->to.size == 0 : endpoint_equal(&note->to, to)) &&
+		    slice_equal_string(keyspace, note->keyspace) &&
+		    ring_note_covers(note->range, range))
+			return true;
+	}
+	return false;
 }
 
 static void
-ring_moving_done(struct stream_wait *wait, const struct error *err)
+ring_free_notes(struct movement_notes *notes)
 {
-	struct ring_moving *movement = (struct ring_moving *)wait;
+	if (notes == NULL)
+		return;
+	free(notes->at);
+	free(notes);
+}
 
-	movement->has_failed = err != NULL;
-	if (err != NULL)
-		movement->err = *err;
-	movement->task = (struct task){.run = ring_moving_over};
-	if (!cluster_submit(&movement->node->node->cluster, CLUSTER_STAGE_GOSSIP, &movement->task))
-		free(movement);
+static int
+ring_forget_notes(
+    void *context, enum stream_operation operation, bool has_fetched, struct error *err)
+{
+	struct movement_notes *notes = ring_notes_of(context);
+	uint32_t kept = 0;
+
+	(void)err;
+	if (notes == NULL)
+		return 0;
+	for (uint32_t i = 0; i < notes->count; i++)
+		if (notes->at[i].to.size == 0 ? !has_fetched : notes->at[i].operation != operation)
+			notes->at[kept++] = notes->at[i];
+	notes->count = kept;
+	return 0;
+}
+
+static void
+ring_hand_on(void *context, struct service_wait *wait)
+{
+	struct ring_node *node = context;
+
+	if (node->hints == NULL)
+		wait->on_done(wait, NULL);
+	else
+		movement_hand_on_hints(node->hints, node->topology, wait);
+}
+
+void
+ring_move_data(struct ring_node *node, const struct service_movement *wanted, bool skips_paxos,
+    struct service_wait *wait)
+{
+	static const struct movement_ops ops = {.schema = ring_schema,
+	    .save_note = ring_save_note,
+	    .load_notes = ring_load_notes,
+	    .has_note = ring_has_note,
+	    .free_notes = ring_free_notes,
+	    .forget_notes = ring_forget_notes,
+	    .hand_on = ring_hand_on};
+	struct movement_options options = {.env = &node->node->cluster,
+	    .peers = node->node->peers,
+	    .topology = node->topology,
+	    .snitch = node->snitch,
+	    .streams = node->streams,
+	    .repairs = skips_paxos ? NULL : node->repairs,
+	    .is_strict = true,
+	    .ops = &ops,
+	    .context = node};
+
+	movement_start(&options, wanted, wait);
 }
 
 static void
 ring_stream(void *context, const struct service_movement *wanted, struct service_wait *wait)
 {
-	struct ring_node *node = context;
-	struct ring_moving *movement = xzalloc(sizeof(*movement));
-	const struct topology *before = topology_acquire(node->topology), *after;
-	struct topology_holder *holder = ring_after(before, node->node->peers, wanted->peer);
-	struct stream_job *job = stream_job_new(node->streams, wanted->operation, NULL);
-	struct range_fetch fetch = {.before = before,
-	    .peers = node->node->peers,
-	    .snitch = node->snitch,
-	    .is_strict = wanted->operation != STREAM_RESTORE_REPLICA_COUNT && !wanted->is_replacing,
-	    .is_from_nothing = wanted->is_replacing};
-	struct error err;
-	int rc = 0;
-
-	*movement = (struct ring_moving){
-	    .stream = {.on_done = ring_moving_done}, .node = node, .wait = wait};
-	fetch.after = after = topology_acquire(holder);
-	if (wanted->operation != STREAM_UNBOOTSTRAP)
-		rc = range_streamer_fetch(job, &fetch, node->keyspace, &err);
-	if (rc == 0 &&
-	    (wanted->operation == STREAM_UNBOOTSTRAP || wanted->operation == STREAM_RELOCATION))
-		range_streamer_give(job, before, after, node->keyspace, NULL, NULL);
-	if (rc != 0) {
-		stream_job_free(job);
-		ring_moving_done(&movement->stream, &err);
-	} else {
-		stream_job_start(job, &movement->stream);
-	}
-	topology_release(holder, after);
-	topology_holder_free(holder);
-	topology_release(node->topology, before);
+	ring_move_data(context, wanted, false, wait);
 }
 
 static bool
 ring_has_data(void *context)
 {
-	(void)context;
-	return true;
+	return movement_has_data(((struct ring_node *)context)->schema);
 }
 
 static int
 ring_may_leave(void *context, const struct topology *topology, struct error *err)
 {
-	const struct ring_node *node = context;
-
-	if (topology_member_count(topology) > (uint32_t)node->ring->options.factor)
-		return 0;
-	return error_set(
-	    err, ERROR_INVALID, "Not enough live nodes to maintain replication factor");
-}
-
-/* Does the peer become a replica of a range that it is none of now? */
-static bool
-ring_gains(const struct ring_node *node, const struct topology *before,
-    const struct topology *after, const struct peer *peer)
-{
-	const struct replication *now = topology_replication(before, node->keyspace);
-	const struct replication *then = topology_replication(after, node->keyspace);
-
-	for (uint32_t t = 0; t < topology_token_count(before); t++) {
-		int64_t token = topology_token(before, t, NULL);
-		const struct replica_set *old = replication_replicas(now, token);
-		const struct replica_set *new = replication_replicas(then, token);
-		bool has = false, gets = false;
-
-		for (uint32_t r = 0; r < old->count; r++)
-			has |= old->peers[r] == peer;
-		for (uint32_t r = 0; r < new->count; r++)
-			gets |= new->peers[r] == peer;
-		if (gets && !has)
-			return true;
-	}
-	return false;
+	return movement_may_leave(topology, ((struct ring_node *)context)->schema, err);
 }
 
 static uint32_t
 ring_gainers(void *context, struct peer *gone, struct peer ***out)
 {
 	struct ring_node *node = context;
-	const struct topology *before = topology_acquire(node->topology), *after;
-	struct topology_holder *holder = ring_after(before, node->node->peers, gone);
-	uint32_t count = 0;
+	const struct topology *topology = topology_acquire(node->topology);
+	uint32_t count = movement_gainers(topology, node->node->peers, node->schema, gone, out);
 
-	after = topology_acquire(holder);
-	*out = xcalloc((size_t)topology_member_count(after) + 1, sizeof(struct peer *));
-	for (uint32_t i = 0; i < topology_member_count(after); i++) {
-		struct peer *peer = topology_member(after, i)->peer;
-
-		if (ring_gains(node, before, after, peer))
-			(*out)[count++] = peer;
-	}
-	topology_release(holder, after);
-	topology_holder_free(holder);
-	topology_release(node->topology, before);
+	topology_release(node->topology, topology);
 	return count;
 }
 
