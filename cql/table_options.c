@@ -513,6 +513,12 @@ option_apply(struct table_options *options, const struct option_info *info,
 	return option_set_text(options, info, property->value, arena, err);
 }
 
+bool
+table_options_knows(struct slice name)
+{
+	return option_find(name) != NULL;
+}
+
 int
 table_options_apply(struct table_options *options, const struct table_property *properties,
     uint32_t count, struct arena *arena, struct error *err)

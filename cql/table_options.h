@@ -137,6 +137,8 @@ struct table_property {
  */
 int table_options_apply(struct table_options *options, const struct table_property *properties,
     uint32_t count, struct arena *arena, struct error *err);
+/* Is there such a property? */
+bool table_options_knows(struct slice name);
 /* TableParams.validate: ranges and combinations. apply() has called it. */
 int table_options_validate(const struct table_options *options, struct error *err);
 

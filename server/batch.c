@@ -4,6 +4,7 @@
 #include "server/batchlog.h"
 #include "server/cluster.h"
 #include "server/execution.h"
+#include "server/guardrails.h"
 #include "server/tracing.h"
 
 enum { BATCH_TABLES_NAMED = 16 };
@@ -364,6 +365,10 @@ batch_run(struct execution *execution, enum ast_batch_kind kind, struct modifica
 	struct error err;
 	int rc = 0;
 
+	if (guardrail_check_write(execution, modifications, count, &err) != 0) {
+		execution_done(execution, &err);
+		return;
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		needs_read = needs_read || modifications[i].plan->needs_read;
 		is_conditional = is_conditional || modifications[i].plan->is_conditional;

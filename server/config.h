@@ -57,6 +57,9 @@ struct config {
 	/* Filled by config_finish(): what "auto" became. */
 	struct config_list seed_list; /* of seeds, or of seed_provider's parameters */
 	struct config_tokens initial_tokens; /* of initial_token */
+	/* Bits of the levels that the guardrails name. */
+	uint32_t read_levels_warned, read_levels_disallowed;
+	uint32_t write_levels_warned, write_levels_disallowed;
 	char *memtable_class; /* memtable.configurations.default.class_name, or NULL */
 	/* Of commitlog_archiving.properties; NULL: not set. See store_options. */
 	char *archive_command, *restore_command, *restore_directories; /* owned */

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "cluster/token_allocator.h"
 #include "server/config_internal.h"
+#include "server/guardrails.h"
 
 enum { CONFIG_KIB = 1024, CONFIG_MIB = 1024 * 1024 };
 
@@ -392,7 +393,7 @@ config_finish(struct config *config, struct error *err)
 	config_assign(&config->memtable_class,
 	    config_extra(config, "memtable.configurations.default.class_name"));
 	if (config_finish_addresses(config, err) != 0 || config_finish_tokens(config, err) != 0 ||
-	    config_check(config, err) != 0) {
+	    config_check(config, err) != 0 || config_finish_guardrails(config, err) != 0) {
 		if (config->path != NULL)
 			error_prefix(err, "%s", config->path);
 		return -1;

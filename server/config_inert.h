@@ -4,14 +4,13 @@
 
 /*
  * Keys of config_keys.h that are read and checked but change nothing in this version, most of them since what
- * they tune (other nodes, repair, materialized views, guardrails, audit, ...) is not there yet. One that is set to
+ * they tune (repair, materialized views, audit, ...) is not there yet. One that is set to
  * another value than its default is named in a warning at start. tests/lint/config-keys holds this list against the
  * source: a key that comes to life leaves it.
  */
 /* clang-format off */
 #define CONFIG_INERT_KEYS(X) \
 	X(allow_extra_insecure_udfs) \
-	X(allow_filtering_enabled) \
 	X(allow_insecure_udfs) \
 	X(audit_logging_options__allow_nodetool_archive_command) \
 	X(audit_logging_options__archive_command) \
@@ -52,15 +51,10 @@
 	X(client_encryption_options__store_type) \
 	X(client_encryption_options__truststore_password) \
 	X(client_error_reporting_exclusions__subnets) \
-	X(collection_size_fail_threshold) \
-	X(collection_size_warn_threshold) \
 	X(column_index_cache_size) \
-	X(columns_per_table_fail_threshold) \
-	X(columns_per_table_warn_threshold) \
 	X(commitlog_max_compression_buffers_in_pool) \
 	X(commitlog_periodic_queue_size) \
 	X(commitlog_sync_batch_window_in_ms) \
-	X(compact_tables_enabled) \
 	X(compaction_large_partition_warning_threshold) \
 	X(compaction_tombstone_warning_threshold) \
 	X(concurrent_materialized_view_builders) \
@@ -92,11 +86,8 @@
 	X(disk_optimization_page_cross_chance) \
 	X(disk_optimization_strategy) \
 	X(drop_compact_storage_enabled) \
-	X(drop_truncate_table_enabled) \
 	X(enforce_native_deadline_for_hints) \
 	X(failure_detector) \
-	X(fields_per_udt_fail_threshold) \
-	X(fields_per_udt_warn_threshold) \
 	X(file_cache_enabled) \
 	X(file_cache_round_up) \
 	X(flush_compression) \
@@ -111,20 +102,12 @@
 	X(full_query_logging_options__roll_cycle) \
 	X(gc_log_threshold) \
 	X(gc_warn_threshold) \
-	X(group_by_enabled) \
 	X(hints_compression__class_name) \
 	X(ideal_consistency_level) \
-	X(in_select_cartesian_product_fail_threshold) \
-	X(in_select_cartesian_product_warn_threshold) \
 	X(index_summary_resize_interval) \
 	X(initial_range_tombstone_list_allocation_size) \
 	X(internode_error_reporting_exclusions__subnets) \
-	X(items_per_collection_fail_threshold) \
-	X(items_per_collection_warn_threshold) \
 	X(key_cache_migrate_during_compaction) \
-	X(keyspace_count_warn_threshold) \
-	X(keyspaces_fail_threshold) \
-	X(keyspaces_warn_threshold) \
 	X(local_read_size_fail_threshold) \
 	X(local_read_size_warn_threshold) \
 	X(local_system_data_file_directory) \
@@ -140,8 +123,6 @@
 	X(memtable_allocation_type) \
 	X(min_tracked_partition_size) \
 	X(min_tracked_partition_tombstone_count) \
-	X(minimum_replication_factor_fail_threshold) \
-	X(minimum_replication_factor_warn_threshold) \
 	X(native_transport_flush_in_batches_legacy) \
 	X(native_transport_max_backoff_on_queue_overload) \
 	X(native_transport_min_backoff_on_queue_overload) \
@@ -151,11 +132,7 @@
 	X(otc_coalescing_enough_coalesced_messages) \
 	X(otc_coalescing_strategy) \
 	X(otc_coalescing_window_us) \
-	X(page_size_fail_threshold) \
-	X(page_size_warn_threshold) \
 	X(partition_denylist_enabled) \
-	X(partition_keys_in_select_fail_threshold) \
-	X(partition_keys_in_select_warn_threshold) \
 	X(paxos_cache_size) \
 	X(paxos_contention_max_wait) \
 	X(paxos_contention_min_delta) \
@@ -170,9 +147,6 @@
 	X(permissions_update_interval) \
 	X(permissions_validity) \
 	X(range_tombstone_list_growth_factor) \
-	X(read_before_write_list_operations_enabled) \
-	X(read_consistency_levels_disallowed) \
-	X(read_consistency_levels_warned) \
 	X(read_thresholds_enabled) \
 	X(reject_out_of_token_range_requests) \
 	X(reject_repair_compaction_threshold) \
@@ -197,7 +171,6 @@
 	X(rpc_interface_prefer_ipv6) \
 	X(sasi_indexes_enabled) \
 	X(scripted_user_defined_functions_enabled) \
-	X(secondary_indexes_enabled) \
 	X(secondary_indexes_per_table_fail_threshold) \
 	X(secondary_indexes_per_table_warn_threshold) \
 	X(server_encryption_options__algorithm) \
@@ -216,12 +189,6 @@
 	X(streaming_state_expires) \
 	X(streaming_state_size) \
 	X(streaming_stats_enabled) \
-	X(table_count_warn_threshold) \
-	X(table_properties_disallowed) \
-	X(table_properties_ignored) \
-	X(table_properties_warned) \
-	X(tables_fail_threshold) \
-	X(tables_warn_threshold) \
 	X(top_partitions_enabled) \
 	X(trace_type_repair_ttl) \
 	X(transient_replication_enabled) \
@@ -233,7 +200,6 @@
 	X(transparent_data_encryption_options_chunk_length_kb) \
 	X(traverse_auth_from_root) \
 	X(trickle_fsync_interval) \
-	X(uncompressed_tables_enabled) \
 	X(use_deterministic_table_id) \
 	X(use_offheap_merkle_trees) \
 	X(use_statements_enabled) \
@@ -242,12 +208,9 @@
 	X(user_defined_functions_threads_enabled) \
 	X(user_defined_functions_warn_timeout) \
 	X(user_function_timeout_policy) \
-	X(user_timestamps_enabled) \
 	X(uuid_sstable_identifiers_enabled) \
 	X(validation_preview_purge_head_start) \
-	X(windows_timer_interval) \
-	X(write_consistency_levels_disallowed) \
-	X(write_consistency_levels_warned)
+	X(windows_timer_interval)
 /* clang-format on */
 
 #endif

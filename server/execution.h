@@ -39,6 +39,7 @@ struct executor {
 	 * plans_lock. */
 	struct map internal_plans;
 	struct lock plans_lock;
+	_Atomic uint64_t guardrail_next_log_ns[2]; /* warnings, failures */
 	/* What system_views.cql_metrics shows. */
 	atomic_ullong prepared_executed, regular_executed;
 };

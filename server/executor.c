@@ -181,8 +181,8 @@ execution_init(
 	    .next_uuid = execution_next_uuid,
 	    .user = executor,
 	    .protocol_version = execution->version};
-	execution->terms =
-	    (struct term_context){.functions = &execution->functions, .arena = arena};
+	execution->terms = (struct term_context){
+	    .functions = &execution->functions, .arena = arena, .execution = execution};
 }
 
 int64_t

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "cql/json.h"
 #include "server/execution.h"
+#include "server/guardrails.h"
 #include "server/modification.h"
 #include "server/tracing.h"
 
@@ -673,6 +674,10 @@ modification_execute(struct execution *execution)
 	struct error err;
 	int rc;
 
+	if (guardrail_check_write(execution, &modification, 1, &err) != 0) {
+		execution_done(execution, &err);
+		return;
+	}
 	if (modification.plan->is_conditional) {
 		struct modification *one = arena_alloc(execution->arena, sizeof(*one));
 

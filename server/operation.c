@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/operation.h"
 #include "base/uuid.h"
+#include "server/guardrails.h"
 #include "server/prepare.h"
 #include "storage/counter.h"
 
 /* 2010-01-01T00:00:00Z: prepended elements have times as long before it as now is after it. */
 #define OPERATION_REFERENCE_US INT64_C(1262304000000000)
+
+/* What Cassandra counts of a cell beside its value and path: timestamp, TTL, expiry. */
+enum { OPERATION_CELL_OVERHEAD = 16 };
 
 /* ---- Preparation --------------------------------------------------------------------------- */
 
@@ -420,11 +424,40 @@ operation_put_elements(const struct operation *operation, struct operation_targe
 	return 0;
 }
 
+/* A collection that is written whole, or the part that is added to it: its cells are those from `first` on. */
+static int
+operation_guard(const struct operation *operation, const struct operation_target *target,
+    uint32_t first, struct error *err)
+{
+	struct execution *execution = target->terms->execution;
+	const struct column_metadata *column = operation->column;
+	int64_t size = 0;
+	uint32_t items = target->cell_count - first;
+
+	if (column->type->kind != TYPE_LIST && column->type->kind != TYPE_SET &&
+	    column->type->kind != TYPE_MAP)
+		return 0;
+	if (items == 0 ||
+	    (!guardrail_is_set(execution, GUARDRAIL_ITEMS_PER_COLLECTION) &&
+		!guardrail_is_set(execution, GUARDRAIL_COLLECTION_SIZE)))
+		return 0;
+	for (uint32_t i = first; i < target->cell_count; i++) {
+		const struct cell *cell = &target->cells[i];
+
+		size += OPERATION_CELL_OVERHEAD + (int64_t)cell->value.size +
+		    (int64_t)(slice_is_null(cell->path) ? 0 : cell->path.size);
+	}
+	if (!column->is_complex)
+		items = (uint32_t)type_collection_size(target->cells[first].value);
+	return guardrail_check_collection(execution, column->name, items, size, err);
+}
+
 static int
 operation_run_set(
     const struct operation *operation, struct operation_target *target, struct error *err)
 {
 	const struct column_metadata *column = operation->column;
+	uint32_t first = target->cell_count;
 	struct slice value;
 	bool is_unset;
 
@@ -435,12 +468,16 @@ operation_run_set(
 	if (!column->is_complex) {
 		if (slice_is_null(value))
 			return operation_put_tombstone(target, column, slice_null, err);
-		return operation_put(target, column, slice_null, value, err);
+		if (operation_put(target, column, slice_null, value, err) != 0)
+			return -1;
+		return operation_guard(operation, target, first, err);
 	}
 	operation_delete_complex(target, column, target->timestamp - 1);
 	if (slice_is_null(value))
 		return 0;
-	return operation_put_elements(operation, target, value, false, err);
+	if (operation_put_elements(operation, target, value, false, err) != 0)
+		return -1;
+	return operation_guard(operation, target, first, err);
 }
 
 /* The live cells of the column that were read. */
@@ -550,6 +587,7 @@ static int
 operation_run_collection(
     const struct operation *operation, struct operation_target *target, struct error *err)
 {
+	uint32_t first = target->cell_count;
 	struct slice value;
 	bool is_unset;
 
@@ -562,9 +600,12 @@ operation_run_collection(
 		return operation_run_discard(operation, target, value, err);
 	case OPERATION_REMOVE:
 		return operation_run_remove(operation, target, value, err);
+	case OPERATION_PREPEND:
+		return operation_put_elements(operation, target, value, true, err);
 	default:
-		return operation_put_elements(
-		    operation, target, value, operation->kind == OPERATION_PREPEND, err);
+		if (operation_put_elements(operation, target, value, false, err) != 0)
+			return -1;
+		return operation_guard(operation, target, first, err);
 	}
 }
 

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include "base/hash.h"
+#include "server/guardrails.h"
 #include "server/restriction.h"
 
 static int
@@ -151,7 +152,8 @@ restrictions_keys(const struct restrictions *restrictions, const struct term_con
 	struct restriction_column_values *columns =
 	    arena_calloc(context->arena, width, sizeof(*columns));
 	struct slice *components = arena_calloc(context->arena, width, sizeof(*components));
-	uint64_t total = 1;
+	uint64_t total = 1, product = 1;
+	bool has_in = false;
 
 	if (columns == NULL || components == NULL)
 		return restriction_values_no_memory(err);
@@ -159,12 +161,20 @@ restrictions_keys(const struct restrictions *restrictions, const struct term_con
 		if (restriction_single_values(restrictions->partition[i], context,
 			&columns[i].values, &columns[i].count, err) != 0)
 			return -1;
+		/* Doubles count here: the work was asked for. */
+		product *= columns[i].count;
 		columns[i].count = type_sort_elements(
 		    table->partition_key[i].type, columns[i].values, columns[i].count, 1);
 		total *= columns[i].count;
+		has_in = has_in || restrictions->partition[i]->kind != RESTRICTION_EQ;
 		if (total > 1000000)
 			return error_set(err, ERROR_INVALID,
 			    "The query selects more than 1000000 partition keys");
+		if (has_in &&
+		    guardrail_check_maximum(context->execution,
+			GUARDRAIL_IN_SELECT_CARTESIAN_PRODUCT, slice_of_string("partition key"),
+			(int64_t)product, err) != 0)
+			return -1;
 	}
 	*count = (uint32_t)total;
 	*keys = arena_calloc(context->arena, total, sizeof(**keys));
@@ -592,6 +602,7 @@ restrictions_ranges(const struct restrictions *restrictions, const struct term_c
 	const struct table_metadata *table = restrictions->table;
 	struct slice nothing = slice_empty;
 	struct restriction_prefixes prefixes = {&nothing, 1, 0};
+	bool has_in = false;
 	uint32_t i = 0;
 
 	while (i < restrictions->clustering_prefix) {
@@ -601,6 +612,12 @@ restrictions_ranges(const struct restrictions *restrictions, const struct term_c
 			return restriction_slice_ranges(
 			    restrictions, restriction, &prefixes, context, ranges, count, err);
 		if (restriction_extend(restrictions, restriction, context, &prefixes, err) != 0)
+			return -1;
+		has_in = has_in || restriction->kind != RESTRICTION_EQ;
+		if (has_in &&
+		    guardrail_check_maximum(context->execution,
+			GUARDRAIL_IN_SELECT_CARTESIAN_PRODUCT, slice_of_string("clustering key"),
+			prefixes.count, err) != 0)
 			return -1;
 		i += restriction->column_count;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ALTER TABLE. */
 #include "server/execution.h"
+#include "server/guardrails.h"
 #include "server/schema_change.h"
 
 struct alteration {
@@ -70,6 +71,21 @@ alter_add_column(struct alteration *alteration, const struct ast_column *column,
 	    column->is_static ? COLUMN_STATIC : COLUMN_REGULAR, name, type, false);
 	alteration->has_changed = true;
 	return 0;
+}
+
+static int
+alter_check_columns(struct alteration *alteration, struct error *err)
+{
+	const struct table_metadata *table = alteration->table;
+	int64_t count = table->column_count;
+
+	for (size_t i = 0; i < alteration->statement->columns.count; i++) {
+		const struct ast_column *column = &alteration->statement->columns.items[i];
+
+		count += table_column(table, ast_slice(column->name.text)) == NULL;
+	}
+	return guardrail_check_maximum(alteration->transformation->execution,
+	    GUARDRAIL_COLUMNS_PER_TABLE, table->name, count, err);
 }
 
 static int
@@ -147,8 +163,9 @@ alter_options(struct alteration *alteration, struct error *err)
 	const struct slice *id = NULL;
 	struct table_options *options = table_builder_options(alteration->builder);
 
-	if (schema_apply_options(
-		alteration->builder, &alteration->statement->properties, &id, err) != 0)
+	if (schema_apply_options(alteration->builder, &alteration->statement->properties,
+		alteration->transformation->execution, &id, err) != 0 ||
+	    schema_check_compression(alteration->transformation, options, err) != 0)
 		return -1;
 	if (id != NULL)
 		return error_set(err, ERROR_CONFIG, "Cannot alter table id.");
@@ -177,6 +194,8 @@ alter_run(struct alteration *alteration, struct error *err)
 	case AST_ALTER_TABLE_ADD:
 		for (size_t i = 0; i < statement->columns.count && rc == 0; i++)
 			rc = alter_add_column(alteration, &statement->columns.items[i], err);
+		if (rc == 0 && alteration->has_changed)
+			rc = alter_check_columns(alteration, err);
 		return rc;
 	case AST_ALTER_TABLE_DROP:
 		for (size_t i = 0; i < statement->columns.count && rc == 0; i++)

@@ -5,6 +5,7 @@
 #include "server/events.h"
 #include "server/cluster.h"
 #include "server/execution.h"
+#include "server/guardrails.h"
 #include "server/tracing.h"
 #include "server/internal_query.h"
 #include "server/modification.h"
@@ -233,8 +234,9 @@ schema_change_execute(struct execution *execution)
 	struct schema_change_call *call = arena_zalloc(execution->arena, sizeof(*call));
 	struct error err;
 
-	if (call == NULL) {
+	if (call == NULL)
 		error_set(&err, ERROR_NO_MEMORY, "no memory for a schema change");
+	if (call == NULL || guardrail_check_schema_change(execution, &err) != 0) {
 		execution_done(execution, &err);
 		return;
 	}
@@ -420,6 +422,8 @@ truncate_execute(struct execution *execution)
 
 	if (run == NULL)
 		rc = error_set(&err, ERROR_NO_MEMORY, "no memory for a TRUNCATE");
+	else if (guardrail_check_switch(execution, GUARDRAIL_DROP_TRUNCATE_TABLE, NULL, &err) != 0)
+		rc = -1;
 	else
 		rc = truncate_table(execution, &table, &err);
 	if (rc != 0) {

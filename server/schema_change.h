@@ -55,9 +55,14 @@ int schema_resolve_type(const struct schema *schema, struct slice keyspace,
 /* CREATE TABLE as a builder has it; *builder is the caller's, also after a failure (may be NULL). */
 int schema_build_table(const struct statement_create_table *create, struct slice keyspace,
     const struct schema *schema, struct table_builder **builder, struct error *err);
-/* WITH ... as table_options_apply() takes it; `id` is taken out (NULL where none). */
+/* WITH ... as table_options_apply() takes it; `id` is taken out (NULL where none), and what a guardrail ignores is left out
+ * (execution NULL: nothing). */
 int schema_apply_options(struct table_builder *builder, const struct ast_properties *properties,
-    const struct slice **id, struct error *err);
+    const struct execution *execution, const struct slice **id, struct error *err);
+
+/* Is a table without compression allowed, if it is one? */
+int schema_check_compression(struct schema_transformation *transformation,
+    const struct table_options *options, struct error *err);
 
 /* The keyspace a name means in a DDL statement, and the check that it may be changed. */
 int schema_target_keyspace(

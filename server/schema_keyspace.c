@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CREATE, ALTER, DROP KEYSPACE. */
 #include "server/execution.h"
+#include "server/guardrails.h"
 #include "server/schema_change.h"
 
 static bool
@@ -135,13 +136,18 @@ keyspace_warn_one(void *argument, const char *text)
 	execution_warn(argument, "%s", text);
 }
 
-static void
-keyspace_warn(struct schema_transformation *transformation, const struct option_map *before,
-    const struct option_map *after)
+static int
+keyspace_check_replication(struct schema_transformation *transformation,
+    const struct option_map *before, const struct option_map *after, struct error *err)
 {
-	if (transformation->execution != NULL)
-		replication_warn(after, before, transformation->name, transformation->places,
-		    transformation->place_count, keyspace_warn_one, transformation->execution);
+	if (transformation->execution == NULL)
+		return 0;
+	if (guardrail_check_replication(
+		transformation->execution, transformation->name, after, err) != 0)
+		return -1;
+	replication_warn(after, before, transformation->name, transformation->places,
+	    transformation->place_count, keyspace_warn_one, transformation->execution);
+	return 0;
 }
 
 /* ---- The three ----------------------------------------------------------------------------- */
@@ -177,12 +183,12 @@ keyspace_create(struct schema_transformation *transformation,
 			memcpy(err->keyspace, statement->name.text, statement->name.length + 1);
 		return -1;
 	}
-	if (keyspace_parse_options(transformation, &statement->properties, &options, err) != 0)
+	if (keyspace_parse_options(transformation, &statement->properties, &options, err) != 0 ||
+	    keyspace_check_replication(transformation, NULL, &options.replication, err) != 0)
 		return -1;
 	transformation->after =
 	    keyspace_new(transformation->name, &options.replication, options.durable_writes, false);
 	transformation->change.kind = SCHEMA_CREATED;
-	keyspace_warn(transformation, NULL, &options.replication);
 	return 0;
 }
 
@@ -203,13 +209,14 @@ keyspace_alter(struct schema_transformation *transformation,
 	}
 	options.durable_writes = before->durable_writes;
 	options.replication = before->replication;
-	if (keyspace_parse_options(transformation, &statement->properties, &options, err) != 0)
+	if (keyspace_parse_options(transformation, &statement->properties, &options, err) != 0 ||
+	    (options.has_replication &&
+		keyspace_check_replication(
+		    transformation, &before->replication, &options.replication, err) != 0))
 		return -1;
 	transformation->after =
 	    keyspace_with_params(before, &options.replication, options.durable_writes);
 	transformation->change.kind = SCHEMA_UPDATED;
-	if (options.has_replication)
-		keyspace_warn(transformation, &before->replication, &options.replication);
 	return 0;
 }
 

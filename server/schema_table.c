@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CREATE TABLE and DROP TABLE; see schema_alter.c for ALTER TABLE. */
 #include "server/execution.h"
+#include "server/guardrails.h"
 #include "server/schema_change.h"
 
 /* ---- Types --------------------------------------------------------------------------------- */
@@ -58,7 +59,7 @@ schema_resolve_type(const struct schema *schema, struct slice keyspace, const st
 
 int
 schema_apply_options(struct table_builder *builder, const struct ast_properties *properties,
-    const struct slice **id, struct error *err)
+    const struct execution *execution, const struct slice **id, struct error *err)
 {
 	struct arena *arena = table_builder_arena(builder);
 	struct table_property *out = arena_calloc(arena, properties->count, sizeof(*out));
@@ -71,6 +72,8 @@ schema_apply_options(struct table_builder *builder, const struct ast_properties 
 		const struct ast_property *property = &properties->items[i];
 		struct table_property *to;
 
+		if (guardrail_ignores_property(execution, ast_slice(property->name)))
+			continue;
 		if (strcmp(property->name.text, "id") == 0 && !property->is_map) {
 			id_text = arena_alloc(arena, sizeof(*id_text));
 			if (id_text == NULL)
@@ -91,6 +94,16 @@ schema_apply_options(struct table_builder *builder, const struct ast_properties 
 	}
 	*id = id_text;
 	return table_options_apply(table_builder_options(builder), out, count, arena, err);
+}
+
+int
+schema_check_compression(struct schema_transformation *transformation,
+    const struct table_options *options, struct error *err)
+{
+	return options->compressor != COMPRESSOR_NONE
+	    ? 0
+	    : guardrail_check_switch(
+		  transformation->execution, GUARDRAIL_UNCOMPRESSED_TABLES, NULL, err);
 }
 
 /* ---- CREATE TABLE -------------------------------------------------------------------------- */
@@ -347,7 +360,10 @@ table_create(struct schema_transformation *transformation, struct error *err)
 	rc =
 	    schema_build_table(create, transformation->name, transformation->schema, &builder, err);
 	if (rc == 0)
-		rc = schema_apply_options(builder, &create->properties, &id, err);
+		rc = schema_apply_options(
+		    builder, &create->properties, transformation->execution, &id, err);
+	if (rc == 0)
+		rc = schema_check_compression(transformation, table_builder_options(builder), err);
 	if (rc == 0)
 		rc = create_table_id(transformation, id, builder, err);
 	if (rc == 0)

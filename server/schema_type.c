@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CREATE, ALTER, DROP TYPE. */
 #include "server/execution.h"
+#include "server/guardrails.h"
 #include "server/schema_change.h"
 
 static int
@@ -114,6 +115,9 @@ type_add_fields(struct schema_transformation *transformation, const struct type 
 			    udt->name.data);
 		fields->names[fields->count] = name;
 		fields->types[fields->count++] = type;
+		if (guardrail_check_maximum(transformation->execution, GUARDRAIL_FIELDS_PER_UDT,
+			udt->name, fields->count, err) != 0)
+			return -1;
 	}
 	return 0;
 }

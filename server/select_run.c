@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "server/cluster.h"
 #include "server/execution.h"
+#include "server/guardrails.h"
 #include "server/paging.h"
 #include "server/select.h"
 #include "server/tracing.h"
@@ -220,7 +221,9 @@ select_eval_keys(struct select_run *run, bool *is_empty, struct error *err)
 		return restrictions_key(restrictions, &execution->terms, run->keys, err);
 	}
 	if (restrictions_keys(restrictions, &execution->terms, &run->keys, &run->key_count, err) !=
-	    0)
+		0 ||
+	    guardrail_check_maximum(execution, GUARDRAIL_PARTITION_KEYS_IN_SELECT, run->table->name,
+		run->key_count, err) != 0)
 		return -1;
 	*is_empty = run->key_count == 0;
 	return 0;
@@ -294,6 +297,11 @@ select_begin(struct select_run *run, bool *is_empty, struct error *err)
 	run->page_size = options->page_size > 0 ? (uint32_t)options->page_size : READ_LIMIT_NONE;
 	run->is_paged =
 	    options->page_size > 0 && (plan->is_grouped || !plan->selection.is_aggregate);
+	if (options->page_size > 0 &&
+	    (run->left > run->page_size || plan->selection.is_aggregate || plan->is_grouped) &&
+	    guardrail_check_maximum(
+		execution, GUARDRAIL_PAGE_SIZE, run->table->name, options->page_size, err) != 0)
+		return -1;
 	run->left_in_page = run->is_paged ? run->page_size : READ_LIMIT_NONE;
 	if (plan->is_sorted_after && options->page_size > 0 && run->key_count > 1)
 		return error_set(err, ERROR_INVALID,
@@ -1055,6 +1063,7 @@ select_execute(struct execution *execution)
 	buffer_init(&run->sorted_cells);
 	select_next_arena(run, true);
 	if (execution_check_read_consistency(execution, &err) != 0 ||
+	    guardrail_check_select(execution, &err) != 0 ||
 	    select_begin(run, &is_empty, &err) != 0) {
 		select_end(run, &err);
 		return;

@@ -43,8 +43,8 @@ system_table_build(const struct system_table_definition *definition, bool is_vir
 		rc = schema_build_table(&statement->create_table,
 		    slice_of_string(definition->keyspace), schema, &builder, err);
 	if (rc == 0)
-		rc =
-		    schema_apply_options(builder, &statement->create_table.properties, &no_id, err);
+		rc = schema_apply_options(
+		    builder, &statement->create_table.properties, NULL, &no_id, err);
 	if (rc == 0) {
 		/* TableId.forSystemTable */
 		buffer_clear(&text);

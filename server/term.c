@@ -482,7 +482,8 @@ term_prepare_call(struct preparation *preparation, const struct ast_term *raw,
 	*out = term;
 	if (is_constant && function->is_pure) {
 		struct function_context functions = {0};
-		struct term_context context = {NULL, 0, &functions, preparation->arena};
+		struct term_context context = {
+		    .functions = &functions, .arena = preparation->arena};
 		struct slice value;
 
 		/* A failure now would be one for each execution: it is left to that. */
@@ -507,7 +508,7 @@ static int
 term_fold(
     struct preparation *preparation, struct term *term, const struct term **out, struct error *err)
 {
-	struct term_context context = {NULL, 0, NULL, preparation->arena};
+	struct term_context context = {.arena = preparation->arena};
 	struct term *constant;
 
 	*out = term;

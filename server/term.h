@@ -51,11 +51,13 @@ struct term {
 };
 
 /* What a statement is evaluated with. */
+struct execution;
 struct term_context {
 	const struct bound_value *values; /* of the markers */
 	uint32_t value_count;
 	const struct function_context *functions;
 	struct arena *arena; /* of the request */
+	struct execution *execution; /* whose guardrails hold; NULL: none do */
 };
 
 /* *out is in the plan's arena. ERROR_INVALID with Cassandra's texts. */

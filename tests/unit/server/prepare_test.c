@@ -116,7 +116,7 @@ static const struct {
 
 START_TEST(test_where_becomes_slices)
 {
-	struct term_context context = {NULL, 0, NULL, &arena};
+	struct term_context context = {.arena = &arena};
 	struct prepared_statement *plan;
 	struct clustering_range *ranges;
 	char query[256], printed[512];

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guardrails: what Cassandra 4.1.8 answered an ordinary user under the same configuration stands in guardrails.txt."""
+import os
+import re
+import subprocess
+
+import pytest
+from cassandra import ConsistencyLevel
+from cassandra.cluster import ExecutionProfile, EXEC_PROFILE_DEFAULT
+from cassandra.policies import FallthroughRetryPolicy
+from cassandra.query import SimpleStatement
+
+OPTIONS = dict(
+    keyspaces_warn_threshold=1, keyspaces_fail_threshold=4, tables_warn_threshold=1, tables_fail_threshold=12,
+    columns_per_table_warn_threshold=2, columns_per_table_fail_threshold=5, fields_per_udt_warn_threshold=1,
+    fields_per_udt_fail_threshold=3, page_size_warn_threshold=10, page_size_fail_threshold=20,
+    partition_keys_in_select_warn_threshold=1, partition_keys_in_select_fail_threshold=3,
+    in_select_cartesian_product_warn_threshold=2, in_select_cartesian_product_fail_threshold=4,
+    items_per_collection_warn_threshold=2, items_per_collection_fail_threshold=4, collection_size_warn_threshold="20B",
+    collection_size_fail_threshold="60B", minimum_replication_factor_warn_threshold=3,
+    read_consistency_levels_warned="TWO,THREE", read_consistency_levels_disallowed="EACH_QUORUM,LOCAL_QUORUM",
+    write_consistency_levels_warned="ALL", write_consistency_levels_disallowed="ANY,LOCAL_ONE",
+    table_properties_warned="comment", table_properties_ignored="gc_grace_seconds",
+    table_properties_disallowed="default_time_to_live", user_timestamps_enabled=False, group_by_enabled=False,
+    drop_truncate_table_enabled=False, uncompressed_tables_enabled=False, allow_filtering_enabled=False,
+    read_before_write_list_operations_enabled=False, compact_tables_enabled=False, secondary_indexes_enabled=False)
+
+
+def recorded():
+    """[(level, page size, statement, what came)]"""
+    steps = []
+    with open(os.path.join(os.path.dirname(__file__), "guardrails.txt"), encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("    "):
+                steps[-1][3].append(line.strip())
+            else:
+                level, size, text = line.rstrip("\n").split(" ", 2)
+                steps.append((level, int(size), text, []))
+    return steps
+
+
+def ask(session, level, size, text):
+    """The warnings, each once, then the error."""
+    statement = SimpleStatement(text, consistency_level=getattr(ConsistencyLevel, level), fetch_size=size or None)
+    future = session.execute_async(statement)
+    error = []
+    try:
+        future.result()
+    except Exception as failure:  # pylint: disable=broad-except
+        name = type(failure).__name__
+        text = re.search(r'message="(.*)"', str(failure), re.DOTALL)
+        error = [f"{name} {text.group(1)}" if name == "InvalidRequest" else name]
+    return list(dict.fromkeys(f"warning {text}" for text in future.warnings or [])) + error
+
+
+def test_what_is_warned_of_and_refused(new_server):
+    server = new_server(**OPTIONS).start()
+    session = server.connect(execution_profiles={
+        EXEC_PROFILE_DEFAULT: ExecutionProfile(retry_policy=FallthroughRetryPolicy(), request_timeout=60)})
+    for level, size, text, expected in recorded():
+        assert (text, ask(session, level, size, text)) == (text, expected)
+    # What a guardrail ignores is not set.
+    row = session.execute(SimpleStatement("SELECT gc_grace_seconds FROM system_schema.tables WHERE keyspace_name = 'k3' "
+                                          "AND table_name = 't'", fetch_size=None)).one()
+    assert row.gc_grace_seconds == 864000
+    # Others like the first one are not logged for a while.
+    assert server.log().count("Guardrail ") == 2
+
+
+def test_a_factor_that_is_too_small_is_refused(new_server):
+    session = new_server(minimum_replication_factor_fail_threshold=2, default_keyspace_rf=2).start().connect()
+    for replication, factor in (("'class': 'SimpleStrategy', 'replication_factor': 1", 1),
+                                ("'class': 'NetworkTopologyStrategy', 'datacenter1': 1", 1)):
+        assert ask(session, "ONE", 0, f"CREATE KEYSPACE ks WITH replication = {{{replication}}}")[-1] == (
+            "InvalidRequest Guardrail minimum_replication_factor violated: The keyspace ks has a replication factor of "
+            f"{factor}, below the failure threshold of 2.")
+    session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}")
+
+
+def test_a_large_schema_is_warned_of(new_server):
+    session = new_server(keyspace_count_warn_threshold=6, table_count_warn_threshold=1).start().connect()
+    make = "CREATE KEYSPACE {} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+    assert ask(session, "ONE", 0, make.format("a")) == []
+    assert ask(session, "ONE", 0, make.format("b")) == [
+        "warning Cluster already contains 7 keyspaces. Having a large number of keyspaces will significantly slow down "
+        "schema dependent cluster operations."]
+    warnings = ask(session, "ONE", 0, "CREATE TABLE a.t (k int PRIMARY KEY)")
+    assert len(warnings) == 1 and re.fullmatch(
+        r"warning Cluster already contains \d+ tables in 7 keyspaces\. Having a large number of tables will significantly "
+        r"slow down schema dependent cluster operations\.", warnings[0])
+
+
+@pytest.mark.parametrize("options, said", [
+    (dict(tables_warn_threshold=0), "Invalid value for tables_warn_threshold: 0 is not allowed; if attempting to disable "
+     "use -1"),
+    (dict(page_size_fail_threshold=-2), "Invalid value -2 for page_size_fail_threshold: negative values are not allowed, "
+     "outside of -1 which disables the guardrail"),
+    (dict(tables_warn_threshold=9, tables_fail_threshold=8), "The warn threshold 9 for tables_warn_threshold should be "
+     "lower than the fail threshold 8"),
+    (dict(minimum_replication_factor_fail_threshold=3), "default_keyspace_rf (1) cannot be less than "
+     "minimum_replication_factor_fail_threshold (3)"),
+    (dict(read_consistency_levels_warned="ONE,SOME"), "read_consistency_levels_warned: 'SOME' is no consistency level"),
+    (dict(table_properties_ignored="id,commend"), "Invalid value for table_properties_ignored: 'id' do not parse as valid "
+     "table properties")])
+def test_a_wrong_value_is_refused(new_server, options, said):
+    done = subprocess.run(new_server(**options).command(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and said in done.stderr
