@@ -119,7 +119,7 @@ cluster_wait_start(struct cluster *cluster, struct cluster_waiter *waiter, struc
 
 /* A name becomes its first address; one that cannot be found is left out with a warning, as Cassandra does. */
 static bool
-cluster_resolve(const char *seed, uint16_t port, struct endpoint *out)
+cluster_resolve(const char *seed, uint16_t port, struct endpoint *out, const char **reason)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
 	char host[256], numeric[NI_MAXHOST];
@@ -130,6 +130,7 @@ cluster_resolve(const char *seed, uint16_t port, struct endpoint *out)
 
 	if (endpoint_parse(seed, port, out, NULL) == 0)
 		return true;
+	*reason = "the name is too long";
 	if (length >= sizeof(host))
 		return false;
 	memcpy(host, seed, length);
@@ -142,26 +143,39 @@ cluster_resolve(const char *seed, uint16_t port, struct endpoint *out)
 		    0, NI_NUMERICHOST);
 		freeaddrinfo(found);
 	}
+	*reason = rc == 0 ? "an address of a strange kind" : gai_strerror(rc);
 	if (rc == 0 && endpoint_parse(numeric, port, out, &err) == 0)
 		return true;
 	/* A machine without /etc/hosts has a loopback all the same (RFC 6761). */
 	if (strcmp(host, "localhost") == 0)
 		return endpoint_parse("127.0.0.1", port, out, NULL) == 0;
-	log_warn("Seed provider couldn't lookup host %s", seed);
+	log_warn("Seed provider couldn't lookup host %s: %s", seed, *reason);
 	return false;
 }
 
-static struct endpoint *
-cluster_seeds(const struct config *config, uint32_t *count)
+/* *out is the caller's to free, with *count of them. ERROR_CONFIG: there are none, and *out is NULL. */
+static int
+cluster_seeds(
+    const struct config *config, struct endpoint **out, uint32_t *count, struct error *err)
 {
 	struct endpoint *seeds = xcalloc(config->seed_list.count + 1, sizeof(*seeds));
+	const char *seed = NULL, *reason = NULL;
 
 	*count = 0;
-	for (size_t i = 0; i < config->seed_list.count; i++)
-		if (cluster_resolve(
-			config->seed_list.items[i], (uint16_t)config->storage_port, &seeds[*count]))
+	for (size_t i = 0; i < config->seed_list.count; i++) {
+		seed = config->seed_list.items[i];
+		if (cluster_resolve(seed, (uint16_t)config->storage_port, &seeds[*count], &reason))
 			(*count)++;
-	return seeds;
+	}
+	*out = seeds;
+	if (*count > 0)
+		return 0;
+	free(seeds);
+	*out = NULL;
+	if (seed == NULL)
+		return error_set(err, ERROR_CONFIG, "The seed provider lists no seeds.");
+	return error_set(err, ERROR_CONFIG,
+	    "The seed provider lists no seeds that can be found: seeds: '%s': %s", seed, reason);
 }
 
 static int
@@ -186,12 +200,10 @@ cluster_make_snitch(struct cluster *cluster, struct error *err)
 }
 
 static void
-cluster_make_gossip(struct cluster *cluster)
+cluster_make_gossip(struct cluster *cluster, const struct endpoint *seeds, uint32_t seed_count)
 {
 	const struct config *config = cluster->node->config;
 	struct gossip_options options;
-	uint32_t seed_count;
-	struct endpoint *seeds = cluster_seeds(config, &seed_count);
 
 	gossip_options_init(&options);
 	options.cluster_name = config->cluster_name;
@@ -203,7 +215,6 @@ cluster_make_gossip(struct cluster *cluster)
 	options.is_member = storage_service_is_member;
 	options.context = cluster->topology;
 	cluster->gossip = gossip_new(cluster->env, cluster->messaging, cluster->peers, &options);
-	free(seeds);
 }
 
 static void
@@ -345,15 +356,21 @@ cluster_new(struct node *node, struct cluster **out, struct error *err)
 	struct cluster *cluster = xzalloc(sizeof(*cluster));
 	const struct internode_places places = {
 	    cluster, cluster_peer_datacenter, cluster_peer_rack};
+	struct endpoint *seeds;
+	uint32_t seed_count;
 
 	*out = cluster;
 	cluster->node = node;
 	if (internode_local_endpoint(node->config, &cluster->local, err) != 0 ||
 	    cluster_native(node->config, &cluster->native, err) != 0)
 		return -1;
-	cluster->peers = peers_new(&cluster->local);
-	if (cluster_make_snitch(cluster, err) != 0)
+	if (cluster_seeds(node->config, &seeds, &seed_count, err) != 0)
 		return -1;
+	cluster->peers = peers_new(&cluster->local);
+	if (cluster_make_snitch(cluster, err) != 0) {
+		free(seeds);
+		return -1;
+	}
 	cluster->node->internode = internode_new(node, cluster->peers);
 	cluster->env = internode_env(cluster->node->internode);
 	cluster->env->trace = tracing_record;
@@ -364,7 +381,8 @@ cluster_new(struct node *node, struct cluster **out, struct error *err)
 	    cluster->topology, cluster_datacenter(cluster), cluster_rack(cluster));
 	internode_set_places(cluster->node->internode, &places);
 	internode_set_refused(cluster->node->internode, cluster_refused, cluster);
-	cluster_make_gossip(cluster);
+	cluster_make_gossip(cluster, seeds, seed_count);
+	free(seeds);
 	cluster->subscriber.on_join = cluster_on_join;
 	cluster->subscriber.on_change = cluster_on_change;
 	cluster->subscriber.on_alive = cluster_on_alive;
@@ -627,13 +645,11 @@ cluster_reload_seeds(struct cluster *cluster, struct error *err)
 	if (rc == 0)
 		rc = config_finish(&fresh, err);
 	if (rc == 0) {
-		seeds = cluster_seeds(&fresh, &count);
-		if (count == 0)
-			rc = error_set(err, ERROR_INVALID,
-			    "%s names no seed that can be found: the seeds stay as they were",
-			    config->path);
-		else
+		rc = cluster_seeds(&fresh, &seeds, &count, err);
+		if (rc == 0)
 			gossip_set_seeds(cluster->gossip, seeds, count);
+		else
+			error_prefix(err, "%s: the seeds stay as they were", config->path);
 		free(seeds);
 	}
 	config_fini(&fresh);

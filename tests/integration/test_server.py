@@ -51,6 +51,16 @@ def test_unknown_and_old_keys_are_warned_of_and_harmless(new_server, tmp_path):
     assert server.nodetool("gettimeout", "read") == "Current timeout for type read: 4000 ms\n"
 
 
+def test_seeds_that_cannot_be_found_are_named(new_server):
+    """And a start that was refused does not say that it stops without a drain."""
+    server = new_server(seeds="seed-one.invalid,seed-two.invalid")
+    done = subprocess.run(server.command(), capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 2
+    assert "Seed provider couldn't lookup host seed-one.invalid" in done.stderr
+    assert "The seed provider lists no seeds that can be found: seeds: 'seed-two.invalid': " in done.stderr
+    assert "without a drain" not in done.stderr
+
+
 def test_two_servers_on_one_directory(new_server):
     first = new_server().start()
     second = new_server()
