@@ -277,9 +277,13 @@ hints_wants(void *context, struct peer *peer)
 		return false;
 	store = hints_store_find(hints, &host_id);
 	size_max = atomic_load_explicit(&hints->settings.host_size_max, memory_order_relaxed);
-	if (!hints_is_in_window(hints, peer, store) ||
-	    (size_max > 0 && store != NULL &&
-		atomic_load_explicit(&store->bytes, memory_order_relaxed) > size_max)) {
+	if (!hints_is_in_window(hints, peer, store)) {
+		hints_count(&hints->not_stored, 1);
+		atomic_fetch_add_explicit(&peer->hints_past_window, 1, memory_order_relaxed);
+		return false;
+	}
+	if (size_max > 0 && store != NULL &&
+	    atomic_load_explicit(&store->bytes, memory_order_relaxed) > size_max) {
 		hints_count(&hints->not_stored, 1);
 		return false;
 	}

@@ -31,6 +31,8 @@ struct peer {
 	_Atomic(void *) link; /* the messaging's connections to it */
 	/* env_monotonic_ns() when bytes of it came last, by the transport; 0: never. Relaxed. */
 	_Atomic uint64_t heard_ns;
+	/* Hints that were not kept for it, since it has been down for too long. Relaxed. */
+	_Atomic uint64_t hints_past_window;
 };
 
 struct peers;

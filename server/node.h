@@ -28,6 +28,7 @@ struct internode;
 struct admin;
 struct batchlog_replayer;
 struct estimates;
+struct peer_events;
 
 /* In the order in which nodetool tpstats lists them. */
 enum node_stage {
@@ -91,6 +92,7 @@ struct node {
 	struct coordinator *coordinator;
 	struct executor *executor;
 	struct estimates *estimates;
+	struct peer_events *peer_events;
 	struct batchlog_replayer *batchlog; /* owned; once the ring was joined */
 	struct network *network;
 	struct internode *internode; /* NULL: a node without others */
@@ -143,7 +145,7 @@ int node_stage_find(const char *name);
 typedef void (*node_stage_fn)(void *argument, const struct stage_stats *stats);
 void node_each_stage(struct node *node, node_stage_fn each, void *argument);
 
-/* What is due now and then, every `period_ms`: the dropped tasks, the estimates. One thread. */
+/* What is due now and then, every `period_ms`: the dropped tasks, the estimates, the peers' events. One thread. */
 void node_tick(struct node *node, uint32_t period_ms);
 
 /* Log one line for each stage that dropped tasks since the last call (SE-10). One thread. */

@@ -14,6 +14,7 @@
 #include "cluster/coordinator.h"
 #include "server/admin.h"
 #include "server/estimates.h"
+#include "server/peer_events.h"
 #include "server/batchlog.h"
 #include "server/cluster.h"
 #include "server/executor.h"
@@ -206,6 +207,7 @@ node_start_parts(struct node *node, struct error *err)
 		return -1;
 	operations_record_compactions(node->executor);
 	node->estimates = estimates_new(node->executor);
+	node->peer_events = peer_events_new(node->executor);
 	if (node->config->admin_port >= 0 && admin_start(node, &node->admin, err) != 0)
 		return -1;
 	if (network_start_loops(node->network, err) != 0 || cluster_start(node->cluster, err) != 0)
@@ -252,6 +254,7 @@ node_drain(struct node *node, struct error *err)
 		cluster_leave(node->cluster);
 	if (node->network != NULL)
 		network_stop(node->network, NODE_DRAIN_TIMEOUT_MS);
+	peer_events_write(node->peer_events);
 	/* Not before: what its clients still wait for may be another node's. */
 	if (node->cluster != NULL)
 		cluster_stop(node->cluster);
@@ -277,13 +280,16 @@ node_fini(struct node *node)
 		network_stop(node->network, 0);
 	if (node->cluster != NULL)
 		cluster_stop(node->cluster);
-	if (node->store != NULL && atomic_load(&node->mode) != NODE_DRAINED)
+	/* A start that was refused has said why. */
+	if (node->store != NULL && atomic_load(&node->mode) != NODE_DRAINED &&
+	    atomic_load(&node->mode) != NODE_STARTING)
 		log_warn("stopping without a drain: the commit log will be replayed");
 	/* The store first: its work on the stages ends, and then the stages do. */
 	for (int i = 0; i < NODE_STAGE_COUNT; i++)
 		if (node->stages[i] != NULL)
 			stage_stop(node->stages[i]);
 	estimates_free(node->estimates);
+	peer_events_free(node->peer_events);
 	if (node->cluster != NULL)
 		cluster_end(node->cluster);
 	batchlog_free(node->batchlog);

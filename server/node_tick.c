@@ -2,6 +2,7 @@
 #include "cluster/coordinator.h"
 #include "server/estimates.h"
 #include "server/node.h"
+#include "server/peer_events.h"
 
 void
 node_tick(struct node *node, uint32_t period_ms)
@@ -9,4 +10,5 @@ node_tick(struct node *node, uint32_t period_ms)
 	node_report_dropped(node, period_ms);
 	coordinator_tick(node->coordinator, period_ms / 1000.0);
 	estimates_tick(node->estimates);
+	peer_events_tick(node->peer_events);
 }
