@@ -33,7 +33,6 @@
 	X(auto_optimise_full_repair_streams) \
 	X(auto_optimise_inc_repair_streams) \
 	X(auto_optimise_preview_repair_streams) \
-	X(autocompaction_on_startup_enabled) \
 	X(automatic_sstable_upgrade) \
 	X(back_pressure_enabled) \
 	X(back_pressure_strategy__class_name) \
@@ -202,7 +201,6 @@
 	X(trickle_fsync_interval) \
 	X(use_deterministic_table_id) \
 	X(use_offheap_merkle_trees) \
-	X(use_statements_enabled) \
 	X(user_defined_functions_enabled) \
 	X(user_defined_functions_fail_timeout) \
 	X(user_defined_functions_threads_enabled) \

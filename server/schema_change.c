@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/schema_change.h"
 #include <stddef.h>
+#include <stdlib.h>
 #include "base/log.h"
 #include "server/events.h"
 #include "server/cluster.h"
@@ -277,6 +278,19 @@ schema_save_system(struct executor *executor, const struct schema *schema, struc
 	return 0;
 }
 
+/* Before the replay, whose flushes would be compacted; until nodetool enableautocompaction. */
+static void
+schema_hold_compactions(struct executor *executor)
+{
+	uint32_t count;
+	struct table_store **tables = store_tables(executor->store, &count);
+
+	for (uint32_t i = 0; i < count; i++)
+		store_set_auto_compaction(executor->store, tables[i], false);
+	free(tables);
+	log_info("Not enabling compaction; autocompaction_on_startup_enabled is set to false");
+}
+
 int
 schema_start(struct executor *executor, struct error *err)
 {
@@ -296,6 +310,8 @@ schema_start(struct executor *executor, struct error *err)
 		return -1;
 	}
 	rc = schema_sync_put(executor, schema, err);
+	if (rc == 0 && !executor->config->autocompaction_on_startup_enabled)
+		schema_hold_compactions(executor);
 	if (rc == 0)
 		rc = system_local_load_host_id(executor, err);
 	if (rc == 0)
@@ -320,6 +336,12 @@ use_execute(struct execution *execution)
 	struct error err;
 
 	schema_unref(schema);
+	if (execution->client != NULL && !execution->executor->config->use_statements_enabled) {
+		error_set(&err, ERROR_INVALID,
+		    "USE statements prohibited. (see use_statements_enabled in cassandra.yaml)");
+		execution_done(execution, &err);
+		return;
+	}
 	if (!is_there) {
 		error_set(&err, ERROR_INVALID, "Keyspace '%.*s' does not exist", (int)name.size,
 		    (const char *)name.data);

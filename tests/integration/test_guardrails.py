@@ -90,6 +90,12 @@ def test_a_large_schema_is_warned_of(new_server):
         r"slow down schema dependent cluster operations\.", warnings[0])
 
 
+def test_use_may_be_prohibited(new_server):
+    session = new_server(use_statements_enabled=False).start().connect()
+    assert ask(session, "ONE", 0, "USE system") == [
+        "InvalidRequest USE statements prohibited. (see use_statements_enabled in cassandra.yaml)"]
+
+
 @pytest.mark.parametrize("options, said", [
     (dict(tables_warn_threshold=0), "Invalid value for tables_warn_threshold: 0 is not allowed; if attempting to disable "
      "use -1"),

@@ -431,3 +431,17 @@ def test_the_manual_names_every_command(server):
     commands = re.findall(r"^    (\w+) +", server.nodetool("help"), re.M)
     with open(f"{ROOT}/man/nodetool.1", encoding="utf-8") as manual:
         assert re.findall(r"^\.TP\n\.B (\w+)$", manual.read(), re.M) == sorted(commands)
+
+
+def test_compactions_may_wait_for_the_operator(new_server):
+    server = new_server(autocompaction_on_startup_enabled=False).start()
+    session = server.connect()
+    session.execute("CREATE KEYSPACE held WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE held.t (k int PRIMARY KEY)")
+    assert server.nodetool("statusautocompaction", "held") == "running\n"
+    server.stop()
+    server.start()
+    assert server.nodetool("statusautocompaction", "held") == "not running\n"
+    assert "autocompaction_on_startup_enabled is set to false" in server.log()
+    server.nodetool("enableautocompaction", "held")
+    assert server.nodetool("statusautocompaction", "held") == "running\n"
