@@ -3,6 +3,7 @@
 import pytest
 from cassandra import ConsistencyLevel as CL
 from cassandra.cluster import NoHostAvailable
+from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
 
 import network
@@ -115,6 +116,30 @@ def test_the_death_of_a_data_center_costs_the_other_nothing(new_ring):
         load.go_on(100)
     assert not load.errors, load.errors[:3]
     load.check(here)
+
+
+@pytest.mark.long
+def test_who_was_to_pass_a_write_on_dies(new_ring):
+    """To a remote data center one message goes, to each of its nodes in turn: its neighbours get theirs all the same."""
+    ring = new_ring(6, endpoint_snitch="GossipingPropertyFileSnitch", seeds=4, write_request_timeout="12s")
+    session = two_datacenters(ring)[ring[0]]
+    write = session.prepare("INSERT INTO ks.t (k, v) VALUES (?, ?)")
+    write.consistency_level = CL.EACH_QUORUM
+    write.retry_policy = FallthroughRetryPolicy()
+    for key in range(3):
+        session.execute(write, (key, 0))
+    ring[4].pause()
+    try:
+        for key in range(6):
+            session.execute(write, (key, 1))
+    finally:
+        ring[4].resume()
+    all_up(ring.nodes)
+    ring[5].kill()
+    for key in range(30):
+        session.execute(write, (key, 2))
+    ring[5].start()
+    all_up(ring.nodes)
 
 
 def rows(session, level):
