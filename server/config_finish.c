@@ -16,6 +16,7 @@
 #include "cluster/token_allocator.h"
 #include "server/config_internal.h"
 #include "server/guardrails.h"
+#include "server/interface.h"
 
 enum { CONFIG_KIB = 1024, CONFIG_MIB = 1024 * 1024 };
 
@@ -369,10 +370,27 @@ config_resolve(char **field, const char *key, struct error *err)
 }
 
 static int
+config_finish_rpc_interface(struct config *config, struct error *err)
+{
+	char text[ENDPOINT_TEXT_SIZE];
+
+	if (config_is_set(config, &config->rpc_address))
+		return error_set(err, ERROR_CONFIG, "Set rpc_address OR rpc_interface, not both");
+	if (interface_address("rpc_interface", config->rpc_interface,
+		config->rpc_interface_prefer_ipv6, text, err) != 0)
+		return -1;
+	config_assign(&config->rpc_address, text);
+	return 0;
+}
+
+static int
 config_finish_addresses(struct config *config, struct error *err)
 {
 	if (config->listen_address == NULL || *config->listen_address == '\0')
 		config_assign(&config->listen_address, "localhost");
+	if (config->rpc_interface != NULL && *config->rpc_interface != '\0' &&
+	    config_finish_rpc_interface(config, err) != 0)
+		return -1;
 	if (config->rpc_address == NULL || *config->rpc_address == '\0')
 		config_assign(&config->rpc_address, "localhost");
 	if (config_resolve(&config->listen_address, "listen_address", err) != 0 ||

@@ -166,8 +166,6 @@
 	X(row_cache_class_name) \
 	X(row_index_read_size_fail_threshold) \
 	X(row_index_read_size_warn_threshold) \
-	X(rpc_interface) \
-	X(rpc_interface_prefer_ipv6) \
 	X(sasi_indexes_enabled) \
 	X(scripted_user_defined_functions_enabled) \
 	X(secondary_indexes_per_table_fail_threshold) \

@@ -3,8 +3,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "server/interface.h"
 #include "server/internode_internal.h"
 #include "server/network_internal.h"
 #include "server/ranks.h"
@@ -21,51 +20,13 @@ enum { INTERNODE_BACKLOG = 512 };
 
 /* ---- Addresses ------------------------------------------------------------------------------ */
 
-/* The first address of listen_interface, of the family that listen_interface_prefer_ipv6 prefers. */
-static int
-internode_interface_address(
-    const struct config *config, char out[ENDPOINT_TEXT_SIZE], struct error *err)
-{
-	int preferred = config->listen_interface_prefer_ipv6 ? AF_INET6 : AF_INET;
-	struct ifaddrs *all = NULL;
-	bool is_found = false, exists = false;
-
-	if (getifaddrs(&all) != 0)
-		return error_set_errno(
-		    err, errno, "listen_interface: %s", config->listen_interface);
-	for (const struct ifaddrs *each = all; each != NULL; each = each->ifa_next) {
-		int family = each->ifa_addr == NULL ? AF_UNSPEC : each->ifa_addr->sa_family;
-		const void *address;
-
-		if (strcmp(each->ifa_name, config->listen_interface) != 0)
-			continue;
-		exists = true;
-		if ((family != AF_INET && family != AF_INET6) || (is_found && family != preferred))
-			continue;
-		address = family == AF_INET
-		    ? (const void *)&((const struct sockaddr_in *)each->ifa_addr)->sin_addr
-		    : (const void *)&((const struct sockaddr_in6 *)each->ifa_addr)->sin6_addr;
-		if (inet_ntop(family, address, out, ENDPOINT_TEXT_SIZE) == NULL)
-			continue;
-		is_found = true;
-		if (family == preferred)
-			break;
-	}
-	freeifaddrs(all);
-	if (is_found)
-		return 0;
-	return error_set(err, ERROR_CONFIG,
-	    exists ? "Configured listen_interface \"%s\" was found, but had no addresses"
-		   : "Configured listen_interface \"%s\" could not be found",
-	    config->listen_interface);
-}
-
 static int
 internode_listen_address(
     const struct config *config, char out[ENDPOINT_TEXT_SIZE], struct error *err)
 {
 	if (config->listen_interface != NULL && *config->listen_interface != '\0')
-		return internode_interface_address(config, out, err);
+		return interface_address("listen_interface", config->listen_interface,
+		    config->listen_interface_prefer_ipv6, out, err);
 	snprintf(out, ENDPOINT_TEXT_SIZE, "%s", config->listen_address);
 	return 0;
 }

@@ -179,6 +179,25 @@ START_TEST(test_what_does_not_go_together_is_refused)
 }
 END_TEST
 
+START_TEST(test_clients_connect_to_the_address_of_an_interface)
+{
+	ck_assert_int_eq(read_text("rpc_interface: lo\n"), 0);
+	ck_assert_msg(config_finish(&config, &err) == 0, "%s", err.text);
+	ck_assert_str_eq(config.rpc_address, "127.0.0.1");
+	config_fini(&config);
+	config_init(&config);
+	ck_assert_int_eq(read_text("rpc_interface: lo\nrpc_address: 127.0.0.1\n"), 0);
+	ck_assert_int_eq(config_finish(&config, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.text, "Set rpc_address OR rpc_interface, not both"));
+	config_fini(&config);
+	config_init(&config);
+	ck_assert_int_eq(read_text("rpc_interface: none7\n"), 0);
+	ck_assert_int_eq(config_finish(&config, &err), -1);
+	ck_assert_ptr_nonnull(
+	    strstr(err.text, "Configured rpc_interface \"none7\" could not be found"));
+}
+END_TEST
+
 START_TEST(test_what_harms_a_ring_is_refused)
 {
 	static const char *const wrong[] = {"phi_convict_threshold: 0",
@@ -316,6 +335,7 @@ main(void)
 	tcase_add_test(tests, test_wrong_values_name_file_line_key_and_what_would_be_right);
 	tcase_add_test(tests, test_what_does_not_go_together_is_refused);
 	tcase_add_test(tests, test_what_harms_a_ring_is_refused);
+	tcase_add_test(tests, test_clients_connect_to_the_address_of_an_interface);
 	tcase_add_test(tests, test_options_of_the_command_line_win);
 	tcase_add_test(tests, test_data_directory_of_the_file_is_for_what_is_not_named);
 	tcase_add_test(tests, test_settings_show_every_key_and_hide_secrets);
