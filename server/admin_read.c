@@ -15,6 +15,7 @@
 #include "server/admin_internal.h"
 #include "server/client_history.h"
 #include "server/cluster.h"
+#include "server/dropped.h"
 #include "server/node.h"
 #include "server/operations.h"
 #include "storage/store.h"
@@ -111,34 +112,27 @@ admin_add_stage(void *argument, const struct stage_stats *stats)
 	json_array_append_new(argument, json);
 }
 
+static void
+admin_add_dropped(
+    void *argument, const struct dropped_message *message, const struct stage_stats *stage)
+{
+	json_t *json = json_object();
+
+	admin_set_text(json, "message", message->name);
+	admin_set_number(json, "dropped", message->internal + message->cross_node);
+	admin_set(json, "queue_wait_us", admin_histogram(stage->queue_wait_us));
+	json_array_append_new(argument, json);
+}
+
 static int
 admin_get_stages(struct admin_call *call, struct error *err)
 {
 	json_t *stages = json_array(), *dropped = json_array();
-	static const struct {
-		const char *message;
-		enum node_stage stage;
-	} messages[] = {
-	    {"READ_REQ", NODE_STAGE_READ},
-	    {"MUTATION_REQ", NODE_STAGE_MUTATION},
-	    {"COUNTER_MUTATION_REQ", NODE_STAGE_COUNTER_MUTATION},
-	    {"REQUEST_RSP", NODE_STAGE_NATIVE_TRANSPORT},
-	    {"_TRACE", NODE_STAGE_TRACING},
-	};
 
 	(void)err;
 	node_each_stage(call->node, admin_add_stage, stages);
 	admin_set(call->answer, "stages", stages);
-	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
-		json_t *json = json_object();
-		struct stage_stats stats;
-
-		stage_stats(call->node->stages[messages[i].stage], &stats);
-		admin_set_text(json, "message", messages[i].message);
-		admin_set_number(json, "dropped", stats.dropped);
-		admin_set(json, "queue_wait_us", admin_histogram(stats.queue_wait_us));
-		json_array_append_new(dropped, json);
-	}
+	dropped_each(call->node, admin_add_dropped, dropped);
 	admin_set(call->answer, "dropped", dropped);
 	return 0;
 }

@@ -198,35 +198,6 @@ node_each_stage(struct node *node, node_stage_fn each, void *argument)
 	}
 }
 
-void
-node_report_dropped(struct node *node, uint32_t period_ms)
-{
-	static const char *const messages[NODE_STAGE_COUNT] = {
-	    [NODE_STAGE_READ] = "READ_REQ",
-	    [NODE_STAGE_MUTATION] = "MUTATION_REQ",
-	    [NODE_STAGE_COUNTER_MUTATION] = "COUNTER_MUTATION_REQ",
-	    [NODE_STAGE_TRACING] = "_TRACE",
-	};
-
-	for (int i = 0; i < NODE_STAGE_COUNT; i++) {
-		struct stage_stats stats;
-		uint64_t dropped;
-
-		stage_stats(node->stages[i], &stats);
-		dropped = stats.dropped - node->dropped_told[i];
-		if (dropped == 0)
-			continue;
-		node->dropped_told[i] = stats.dropped;
-		log_info("%s messages were dropped in last %u ms: %" PRIu64
-			 " internal and 0 cross node. Waiting in %s: p50 %" PRIu64
-			 " us, p99 %" PRIu64 " us; threads %u, active %u, pending %" PRIu64,
-		    messages[i] == NULL ? stats.name : messages[i], period_ms, dropped, stats.name,
-		    histogram_quantile(stats.queue_wait_us, 0.5),
-		    histogram_quantile(stats.queue_wait_us, 0.99), stats.threads, stats.active,
-		    stats.pending);
-	}
-}
-
 const char *
 node_timeout_name(enum node_timeout timeout)
 {

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "server/config.h"
+#include "server/dropped.h"
 #include "server/metrics.h"
 #include "server/network.h"
 #include "server/stage.h"
@@ -117,7 +118,7 @@ struct node {
 	_Atomic bool is_rate_limited;
 	_Atomic int64_t requests_per_second_max;
 
-	uint64_t dropped_told[NODE_STAGE_COUNT]; /* node_report_dropped()'s */
+	uint64_t dropped_told[DROPPED_MESSAGES][2]; /* dropped_report()'s: internal, cross node */
 	int *lock_fds; /* owned; one for each data directory that is locked */
 	size_t lock_count;
 	int stop_fd; /* written by node_request_stop(): main drains and exits */
@@ -147,9 +148,6 @@ void node_each_stage(struct node *node, node_stage_fn each, void *argument);
 
 /* What is due now and then, every `period_ms`: the dropped tasks, the estimates, the peers' events. One thread. */
 void node_tick(struct node *node, uint32_t period_ms);
-
-/* Log one line for each stage that dropped tasks since the last call (SE-10). One thread. */
-void node_report_dropped(struct node *node, uint32_t period_ms);
 
 /* settimeout's and gettimeout's name ("read", "cascontention", ...), and back (-1: none such). */
 const char *node_timeout_name(enum node_timeout timeout);

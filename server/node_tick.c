@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/coordinator.h"
+#include "server/dropped.h"
 #include "server/estimates.h"
 #include "server/node.h"
 #include "server/peer_events.h"
@@ -7,7 +8,7 @@
 void
 node_tick(struct node *node, uint32_t period_ms)
 {
-	node_report_dropped(node, period_ms);
+	dropped_report(node, period_ms);
 	coordinator_tick(node->coordinator, period_ms / 1000.0);
 	estimates_tick(node->estimates);
 	peer_events_tick(node->peer_events);

@@ -87,11 +87,13 @@ store_add_sstable(struct sstable *sstable, int64_t gc_before, struct store_table
 		return;
 	for (uint32_t i = 0; i + 1 < stats->partition_sizes.count; i++) {
 		uint64_t offset = (uint64_t)stats->partition_sizes.offsets[i];
+		/* The least that falls into the bucket. */
+		uint64_t least = i == 0 ? 0 : (uint64_t)stats->partition_sizes.offsets[i - 1] + 1;
 
 		if (stats->partition_sizes.counts[i] == 0)
 			continue;
-		if (out->partition_bytes_min == 0 || offset < out->partition_bytes_min)
-			out->partition_bytes_min = offset;
+		if (out->partition_bytes_min == 0 || least < out->partition_bytes_min)
+			out->partition_bytes_min = least;
 		if (offset > out->partition_bytes_max)
 			out->partition_bytes_max = offset;
 		out->partition_bytes_mean += offset * (uint64_t)stats->partition_sizes.counts[i];

@@ -147,15 +147,15 @@ stats_proxy_histograms(struct nodetool *tool)
 	    "read", "write", "range", "cas_read", "cas_write", "view_write"};
 	json_t *answer = nodetool_get(tool, "proxyhistograms");
 
-	printf("proxy histograms\n%-10s%18s%19s%19s%19s%19s%19s\n", "Percentile", "Read Latency",
+	printf("proxy histograms\n%-10s%19s%19s%19s%19s%19s%19s\n", "Percentile", "Read Latency",
 	    "Write Latency", "Range Latency", "CAS Read Latency", "CAS Write Latency",
 	    "View Write Latency");
-	printf("%-10s%18s%19s%19s%19s%19s%19s\n", "", "(micros)", "(micros)", "(micros)",
+	printf("%-10s%19s%19s%19s%19s%19s%19s\n", "", "(micros)", "(micros)", "(micros)",
 	    "(micros)", "(micros)", "(micros)");
 	for (size_t i = 0; i < sizeof(stats_rows) / sizeof(stats_rows[0]); i++) {
 		printf("%-10s", stats_rows[i].title);
 		for (int j = 0; j < 6; j++)
-			printf("%*.2f", j == 0 ? 18 : 19,
+			printf("%19.2f",
 			    (double)nodetool_int(
 				json_object_get(answer, columns[j]), stats_rows[i].name));
 		putchar('\n');

@@ -160,7 +160,12 @@ def test_flush_makes_sstables_that_tablestats_and_getsstables_show(server, table
     path = server.nodetool("getsstables", "nt", "t", "7").strip()
     assert path.endswith("-big-Data.db") and "/nt/t-" in path
     assert server.nodetool("getendpoints", "nt", "t", "7") == "127.0.0.1\n"
-    assert "nt/t histograms" in server.nodetool("tablehistograms", "nt", "t")
+    histograms = server.nodetool("tablehistograms", "nt", "t")
+    assert "nt/t histograms" in histograms
+    # One size of partitions has one bucket: its ends are the least and the most, here and there.
+    sizes = {line.split()[0]: line.split()[-2] for line in histograms.splitlines() if line[:3] in ("Min", "Max")}
+    for name, row in (("minimum", "Min"), ("maximum", "Max")):
+        assert re.search(rf"Compacted partition {name} bytes: (\d+)", text)[1] == sizes[row], name
     answer = json.loads(server.nodetool("tablestats", "-F", "json", table))
     assert answer["nt"]["tables"]["t"]["sstable_count"] == 1
 
