@@ -41,6 +41,8 @@ public class Interop {
 
 	static final String HOST = System.getenv("HOST");
 	static final int PORT = Integer.parseInt(System.getenv("PORT"));
+	// Seconds that something may take which has to happen.
+	static final int PATIENCE = Integer.parseInt(System.getenv().getOrDefault("PATIENCE", "180"));
 	static final BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
 	static String prefix = "";
 
@@ -66,7 +68,7 @@ public class Interop {
 		} catch (Throwable error) {
 			StringBuilder where = new StringBuilder();
 			for (StackTraceElement at : error.getStackTrace())
-				if (at.getFileName() != null && at.getFileName().equals("Interop.java"))
+				if (List.of("Interop.java", "Ring.java").contains(String.valueOf(at.getFileName())))
 					where.append(" line ").append(at.getLineNumber());
 			say("FAIL " + prefix + name + ": " + error + where);
 		}
@@ -103,7 +105,7 @@ public class Interop {
 
 	static void until(BooleanSupplier condition, String what) throws Exception
 	{
-		long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+		long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE);
 		while (!condition.getAsBoolean()) {
 			holds(System.nanoTime() < end, what + " did not happen");
 			Thread.sleep(50);
@@ -117,6 +119,9 @@ public class Interop {
 		    .withDuration(DefaultDriverOption.REQUEST_TIMEOUT, Duration.ofSeconds(30))
 		    .withDuration(DefaultDriverOption.CONNECTION_INIT_QUERY_TIMEOUT, Duration.ofSeconds(20))
 		    .withDuration(DefaultDriverOption.CONTROL_CONNECTION_TIMEOUT, Duration.ofSeconds(20))
+		    // A trace is written after its answer, here as there.
+		    .withInt(DefaultDriverOption.REQUEST_TRACE_ATTEMPTS, 1000)
+		    .withDuration(DefaultDriverOption.REQUEST_TRACE_INTERVAL, Duration.ofMillis(20))
 		    .withDuration(DefaultDriverOption.RECONNECTION_BASE_DELAY, Duration.ofMillis(200))
 		    .withDuration(DefaultDriverOption.RECONNECTION_MAX_DELAY, Duration.ofSeconds(1));
 		if (version != null)
@@ -458,6 +463,10 @@ public class Interop {
 
 	public static void main(String[] arguments)
 	{
+		if (System.getenv("NODES") != null) {
+			Ring.run();
+			System.exit(0);
+		}
 		for (String version : new String[] {"V3", "V4", "V5"}) {
 			for (String compression : new String[] {"none", "lz4", "snappy"}) {
 				if (version.equals("V5") && compression.equals("snappy"))

@@ -2,46 +2,9 @@
 // The Node.js driver. A program of tests/interop/run: prints PASS and FAIL, asks with "ask: ".
 "use strict";
 const assert = require("assert");
-const readline = require("readline");
 const cassandra = require("cassandra-driver");
+const { ask, check, say, until } = require("./common");
 const { types } = cassandra;
-
-const lines = readline.createInterface({ input: process.stdin });
-const answers = [];
-const waiting = [];
-lines.on("line", (line) => (waiting.length ? waiting.shift()(line) : answers.push(line)));
-
-let prefix = "";
-
-function say(line) {
-	process.stdout.write(line.replace(/\n/g, " ") + "\n");
-}
-
-async function ask(what) {
-	say("ask: " + what);
-	const answer = answers.length ? answers.shift() : await new Promise((done) => waiting.push(done));
-	assert.strictEqual(answer, "done");
-}
-
-async function check(name, body) {
-	try {
-		await body();
-		say("PASS " + prefix + name);
-	} catch (error) {
-		const where = (error.stack || "").match(/interop\.js:\d+/g) || [];
-		say(`FAIL ${prefix}${name}: ${error} (${where.join(" ")})`);
-	}
-}
-
-const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
-
-async function until(condition, what) {
-	const end = Date.now() + 20000;
-	while (!(await condition())) {
-		assert(Date.now() < end, what + " did not happen");
-		await sleep(50);
-	}
-}
 
 async function connect(version, keyspace) {
 	const client = new cassandra.Client({
@@ -53,6 +16,11 @@ async function connect(version, keyspace) {
 		socketOptions: { connectTimeout: 20000, readTimeout: 30000 },
 		policies: { reconnection: new cassandra.policies.reconnection.ConstantReconnectionPolicy(200) },
 		encoding: { map: Map, set: Set },
+	});
+	// This driver falls over itself (a host that is null) when its control connection ends while it is being made anew.
+	client.controls = 0;
+	client.on("log", (_level, _name, text) => {
+		client.controls += /^ControlConnection connected to .* and up to date/.test(text);
 	});
 	await client.connect();
 	return client;
@@ -269,13 +237,15 @@ async function events(client, other) {
 	await until(() => other.metadata.keyspaces.seen === undefined, "DROP KEYSPACE");
 }
 
-async function restarts(client, how) {
+async function restarts(client, other, how) {
 	const write = "INSERT INTO interop.kv (k, v) VALUES (?, ?)";
 	const read = "SELECT v FROM interop.kv WHERE k = ?";
 	for (let at = 0; at < 300; at++)
 		await client.execute(write, [how + at, at], { prepare: true });
 	await client.execute(read, ["x"], { prepare: true });
+	const before = [client.controls, other.controls];
 	await ask(how);
+	await until(() => client.controls > before[0] && other.controls > before[1], "a new control connection");
 	await until(async () => {
 		try {
 			await client.execute("SELECT key FROM system.local");
@@ -290,10 +260,14 @@ async function restarts(client, how) {
 }
 
 async function main() {
+	if (process.env.NODES) {
+		await require("./ring").run();
+		process.exit(0);
+	}
 	let session;
 	// This driver ends at v4.
 	for (const version of [3, 4]) {
-		prefix = `v${version} `;
+		const prefix = `v${version} `;
 		try {
 			session = await connect(version);
 		} catch (error) {
@@ -301,24 +275,23 @@ async function main() {
 			continue;
 		}
 		const client = session;
-		await check("connect and make the schema", () => schema(client));
-		await check("types", () => allTypes(client, version));
-		await check("prepared, named, unset, ALTER TABLE", () => prepared(client, version));
-		await check("paging", () => paging(client));
-		await check("batches and counters", () => batches(client));
-		await check("conditional statements", () => conditional(client));
-		await check("1000 requests in flight", () => concurrent(client));
-		await check("errors", () => errors(client));
-		await check("tracing", () => tracing(client));
-		await check("timestamps, payload, warnings, metadata", () => extras(client, version));
+		await check(prefix + "connect and make the schema", () => schema(client));
+		await check(prefix + "types", () => allTypes(client, version));
+		await check(prefix + "prepared, named, unset, ALTER TABLE", () => prepared(client, version));
+		await check(prefix + "paging", () => paging(client));
+		await check(prefix + "batches and counters", () => batches(client));
+		await check(prefix + "conditional statements", () => conditional(client));
+		await check(prefix + "1000 requests in flight", () => concurrent(client));
+		await check(prefix + "errors", () => errors(client));
+		await check(prefix + "tracing", () => tracing(client));
+		await check(prefix + "timestamps, payload, warnings, metadata", () => extras(client, version));
 		await client.shutdown();
 	}
-	prefix = "";
 	const client = await connect(undefined, "interop");
 	const other = await connect(4, "interop");
 	await check("schema events reach another session", () => events(client, other));
-	await check("data and prepared after a restart", () => restarts(client, "restart"));
-	await check("data and prepared after kill -9", () => restarts(client, "kill"));
+	await check("data and prepared after a restart", () => restarts(client, other, "restart"));
+	await check("data and prepared after kill -9", () => restarts(client, other, "kill"));
 	await client.shutdown();
 	await other.shutdown();
 	process.exit(0);
