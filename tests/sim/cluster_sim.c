@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A whole cluster in a simulated world (tests/sim/world), from seeds: a ring by gossip, whose nodes have stores on simulated
- * disks, hints, Paxos, counters, streams and repair. Nodes join, leave, are removed and replaced, one after
- * the other, while clients write and read, and while messages are lost, links are cut, and nodes stand still, are
- * killed, lose their power and start again. Then, always:
+ * disks, hints, a batchlog, Paxos, counters, streams and repair, in one data center or (each third seed) in two. Nodes join,
+ * leave, are removed and replaced, one after the other, while clients write and read, alone, in batches and page by page, and
+ * while messages are lost, links are cut, and nodes stand still, are killed, lose their power and start again. Then, always:
  *   - a request is answered exactly once, and in time;
- *   - no acknowledged write is lost, and no read at QUORUM goes back in time;
+ *   - no acknowledged write is lost, and no read goes back in time: at QUORUM, at EACH_QUORUM, and at LOCAL_QUORUM in a
+ *     data center; pages of a scan are in order and leave nothing out;
+ *   - a batch is written whole or not at all, whoever dies;
  *   - counters add up: what was acknowledged, and no more than that and what is not known;
  *   - conditional statements and serial reads are linearizable;
  *   - each change of the ring comes to its end, and all nodes see the same ring;
@@ -21,30 +23,53 @@
  * Ends with "N passed, N failed"; a failing seed is printed with the end of its story, and can be run alone.
  */
 #include <stdarg.h>
+#include "base/hash.h"
 #include "base/log.h"
 #include "tests/sim/linearizable.h"
 #include "tests/sim/world/ring.h"
 #include "tests/sim/world/seeds.h"
 
 enum {
-	NODES = 9,
-	FOUNDERS = 4,
-	FACTOR = 3,
+	NODES = 9, /* by turns in the data centers */
+	DATACENTERS = 2, /* at most */
+	FOUNDERS = 4, /* 6 of two data centers */
+	FACTOR = 3, /* in each */
 	CHANGES = 3, /* of a seed */
 	CLIENTS = 6,
-	KEYS = 24, /* written and read */
+	ROWS = 2, /* of a partition */
+	KEYS = 24, /* written and read: row key % ROWS of partition key / ROWS */
+	PARTITIONS = KEYS / ROWS,
 	COUNTERS = 3,
-	REGISTERS = 3, /* compared and set; keys of the same table, behind the others */
+	REGISTERS = 3, /* compared and set; partitions of the same table, behind the others */
+	PAIRS = 3, /* of partitions, written by batches; behind these */
+	FIRST_REGISTER = PARTITIONS,
+	FIRST_PAIR = FIRST_REGISTER + REGISTERS,
+	ALL_PARTITIONS = FIRST_PAIR + 2 * PAIRS,
+	PAGE = 5, /* rows */
 	OPERATIONS_MAX = 8000,
 	STORY_LINES = 2000,
 	RING_DELAY_S = 10,
-	CHANGE_S_MAX = 900, /* with all its attempts */
+	CHANGE_S_MAX = 2400, /* with all its attempts, and repairs of all that are left */
 	/* Contention, the last prepare, proposal and commit, and the read; and a node that stands still. */
 	ANSWER_MS = 5 * 2000 + 1000 + 3 * 2000,
 };
 
 enum change_kind { CHANGE_JOIN, CHANGE_LEAVE, CHANGE_REMOVE, CHANGE_REPLACE, CHANGE_KINDS };
-enum request { REQUEST_WRITE, REQUEST_READ, REQUEST_COUNT, REQUEST_CAS, REQUEST_SERIAL_READ };
+enum request {
+	REQUEST_WRITE,
+	REQUEST_READ,
+	REQUEST_COUNT,
+	REQUEST_CAS,
+	REQUEST_SERIAL_READ,
+	REQUEST_BATCH,
+	REQUEST_SCAN,
+	REQUESTS,
+};
+
+/* The version of a key that reads of a level must see at least. */
+struct known {
+	int64_t quorum, local[DATACENTERS];
+};
 
 struct run;
 
@@ -54,8 +79,11 @@ struct client {
 	bool is_busy;
 	enum request request;
 	uint32_t key;
+	enum consistency level;
 	int64_t version; /* of a write */
-	int64_t floor; /* of a read: it must see at least this */
+	int64_t floors[KEYS]; /* of a read: it must see at least these */
+	bool is_scanning; /* there is a next page, behind the last row */
+	struct ring_row last;
 	struct operation operation;
 	uint64_t began_ns;
 };
@@ -65,18 +93,21 @@ struct run {
 	struct ring *ring;
 	struct world *world;
 	struct client clients[CLIENTS];
-	int64_t acked[KEYS], seen[KEYS];
+	uint32_t datacenters;
+	struct known known[KEYS];
+	int64_t batched[PAIRS];
 	int64_t versions;
 	int64_t counted[COUNTERS], maybe_counted[COUNTERS];
 	int64_t register_seen[REGISTERS], values;
 	uint64_t moment;
 	struct operation operations[OPERATIONS_MAX];
 	uint32_t operation_count;
-	uint32_t succeeded[5], failed[5], troubles;
+	uint32_t succeeded[REQUESTS], failed[REQUESTS], troubles;
 
 	/* The ring as it should become. */
-	uint32_t member_count, next_node;
+	uint32_t member_count;
 	bool is_member[NODES]; /* or is about to be */
+	bool was_used[NODES];
 	uint32_t away; /* 1 + the one node that is not up, or is to die; 0: none */
 	enum change_kind kind;
 	bool is_changing, has_asked, is_resuming, is_repairing;
@@ -106,6 +137,63 @@ run_break(struct run *run, const char *format, ...)
 	run->is_broken = true;
 }
 
+/* ---- What is known ------------------------------------------------------------------------- */
+
+static uint32_t
+run_datacenter(const struct run *run, uint32_t node)
+{
+	return node % run->datacenters;
+}
+
+static int64_t
+known_floor(const struct run *run, uint32_t key, enum consistency level, uint32_t datacenter)
+{
+	const struct known *known = &run->known[key];
+	int64_t floor;
+
+	if (level == CONSISTENCY_QUORUM)
+		return known->quorum;
+	if (level == CONSISTENCY_LOCAL_QUORUM)
+		return known->local[datacenter];
+	floor = known->quorum;
+	for (uint32_t i = 0; i < run->datacenters; i++)
+		if (known->local[i] > floor)
+			floor = known->local[i];
+	return floor;
+}
+
+static void
+known_raise(int64_t *known, int64_t version)
+{
+	if (version > *known)
+		*known = version;
+}
+
+/* The version was written or read; a read repairs what it saw at so many. */
+static void
+known_learn(
+    struct run *run, uint32_t key, enum consistency level, uint32_t datacenter, int64_t version)
+{
+	struct known *known = &run->known[key];
+	bool is_one = run->datacenters == 1; /* there all levels are the same */
+
+	if (level != CONSISTENCY_LOCAL_QUORUM || is_one)
+		known_raise(&known->quorum, version);
+	for (uint32_t i = 0; i < run->datacenters; i++)
+		if (level == CONSISTENCY_EACH_QUORUM || is_one ||
+		    (level == CONSISTENCY_LOCAL_QUORUM && i == datacenter))
+			known_raise(&known->local[i], version);
+}
+
+static enum consistency
+run_level(struct run *run)
+{
+	static const enum consistency levels[] = {CONSISTENCY_QUORUM, CONSISTENCY_LOCAL_QUORUM,
+	    CONSISTENCY_LOCAL_QUORUM, CONSISTENCY_EACH_QUORUM};
+
+	return levels[world_chance(run->world, 4)];
+}
+
 /* ---- Clients ------------------------------------------------------------------------------- */
 
 static void
@@ -133,18 +221,74 @@ client_note_cas(struct client *client)
 		run->operations[run->operation_count++] = *operation;
 }
 
+/* Does the row stand behind the other one in the order of the ring? */
+static bool
+row_is_behind(const struct ring_row *row, const struct ring_row *other)
+{
+	uint8_t a[4], b[4];
+	int64_t token, before;
+
+	if (row->pk == other->pk)
+		return row->ck > other->ck;
+	store_u32(a, (uint32_t)row->pk);
+	store_u32(b, (uint32_t)other->pk);
+	token = murmur3_token(slice_of(a, 4));
+	before = murmur3_token(slice_of(b, 4));
+	return token != before ? token > before : row->pk > other->pk;
+}
+
+static void
+client_note_row(struct client *client, uint32_t key)
+{
+	struct run *run = client->run;
+	uint32_t datacenter = run_datacenter(run, client->op.node);
+	int64_t found = 0;
+
+	for (uint32_t i = 0; i < client->op.row_count; i++) {
+		const struct ring_row *row = &client->op.rows[i];
+
+		if (row->pk == (int32_t)(key / ROWS) && row->ck == (int32_t)(key % ROWS))
+			found = row->v;
+	}
+	if (found < client->floors[key])
+		run_break(run,
+		    "node %u read version %" PRId64 " of key %u where %" PRId64
+		    " was known (level %d)",
+		    client->op.node, found, key, client->floors[key], (int)client->level);
+	known_learn(run, key, client->level, datacenter, found);
+}
+
 static void
 client_note_read(struct client *client)
 {
-	struct run *run = client->run;
-	int64_t found = client->op.row_count > 0 ? client->op.rows[0].v : 0;
+	uint32_t partition = client->key / ROWS;
 
-	if (found < client->floor)
-		run_break(run,
-		    "node %u read version %" PRId64 " of key %u where %" PRId64 " was known",
-		    client->op.node, found, client->key, client->floor);
-	if (found > run->seen[client->key])
-		run->seen[client->key] = found;
+	for (uint32_t i = 0; i < ROWS; i++)
+		client_note_row(client, partition * ROWS + i);
+}
+
+/* A page: whatever is known to stand between the last row of the page before and its own must be in it. */
+static void
+client_note_page(struct client *client)
+{
+	struct ring_op *op = &client->op;
+	bool is_first = !client->is_scanning, is_last = op->row_count < PAGE;
+	struct ring_row before = client->last;
+
+	for (uint32_t i = 0; i < op->row_count; i++)
+		if ((i > 0 || !is_first) &&
+		    !row_is_behind(&op->rows[i], i > 0 ? &op->rows[i - 1] : &before))
+			run_break(client->run, "rows of a scan are not in order");
+	for (uint32_t key = 0; key < KEYS; key++) {
+		struct ring_row row = {(int32_t)(key / ROWS), (int32_t)(key % ROWS), 0};
+
+		if ((is_first || row_is_behind(&row, &before)) &&
+		    (is_last || !row_is_behind(&row, &op->rows[op->row_count - 1])))
+			client_note_row(client, key);
+	}
+	client->is_scanning = !is_last;
+	if (!is_last)
+		client->last = op->rows[op->row_count - 1];
 }
 
 static bool
@@ -165,7 +309,8 @@ client_is_excused(enum error_code code)
 	}
 }
 
-static const char *const request_names[] = {"write", "read", "increment", "cas", "serial read"};
+static const char *const request_names[] = {
+    "write", "read", "increment", "cas", "serial read", "batch", "page"};
 
 static void
 client_tell(const struct client *client)
@@ -173,10 +318,13 @@ client_tell(const struct client *client)
 	const struct ring_op *op = &client->op;
 
 	world_note(client->run->world,
-	    "client: %s of %u at node %u (%" PRId64 " -> %" PRId64 "), %" PRIu64
+	    "client: %s of %u at node %u, level %d (%" PRId64 " -> %" PRId64 "), %" PRIu64
 	    " ms: %s, saw %" PRId64,
-	    request_names[client->request], client->key, op->node, client->operation.expected,
-	    client->request == REQUEST_WRITE ? client->version : client->operation.written,
+	    request_names[client->request], client->key, op->node, (int)client->level,
+	    client->operation.expected,
+	    client->request == REQUEST_WRITE || client->request == REQUEST_BATCH
+		? client->version
+		: client->operation.written,
 	    (world_now(client->run->world) - client->began_ns) / WORLD_MS,
 	    op->has_failed       ? op->err.text
 		: op->is_applied ? "applied"
@@ -202,9 +350,21 @@ client_done(struct ring_op *op)
 		run_break(run, "an unexpected error: %s", op->err.text);
 	switch (client->request) {
 	case REQUEST_WRITE:
-		if (!op->has_failed && client->version > run->acked[client->key])
-			run->acked[client->key] = client->version;
+		if (!op->has_failed)
+			known_learn(run, client->key, client->level, run_datacenter(run, op->node),
+			    client->version);
 		break;
+	case REQUEST_BATCH:
+		if (!op->has_failed)
+			known_raise(&run->batched[client->key], client->version);
+		break;
+	case REQUEST_SCAN:
+		if (!op->has_failed)
+			client_note_page(client);
+		else
+			client->is_scanning = false;
+		break;
+	case REQUESTS:
 	case REQUEST_READ:
 		if (!op->has_failed)
 			client_note_read(client);
@@ -230,29 +390,58 @@ client_begin_cas(struct client *client, uint32_t node)
 
 	client->operation = (struct operation){.key = which, .began = ++run->moment};
 	if (client->request == REQUEST_SERIAL_READ) {
-		ring_get_serial(
-		    run->ring, node, &client->op, (int32_t)(KEYS + which), CONSISTENCY_SERIAL);
+		ring_get_serial(run->ring, node, &client->op, (int32_t)(FIRST_REGISTER + which),
+		    CONSISTENCY_SERIAL);
 		return;
 	}
 	client->operation.expected = run->register_seen[which];
 	client->operation.written = ++run->values;
-	ring_cas(run->ring, node, &client->op, (int32_t)(KEYS + which), client->operation.expected,
-	    client->operation.written, CONSISTENCY_SERIAL, CONSISTENCY_QUORUM);
+	ring_cas(run->ring, node, &client->op, (int32_t)(FIRST_REGISTER + which),
+	    client->operation.expected, client->operation.written, CONSISTENCY_SERIAL,
+	    CONSISTENCY_QUORUM);
+}
+
+static void
+client_set_floors(struct client *client, uint32_t node)
+{
+	struct run *run = client->run;
+
+	for (uint32_t key = 0; key < KEYS; key++)
+		client->floors[key] =
+		    known_floor(run, key, client->level, run_datacenter(run, node));
+}
+
+static void
+client_begin_batch(struct client *client, uint32_t node)
+{
+	struct run *run = client->run;
+	int64_t version = client->version = ++run->versions;
+	struct ring_row rows[2];
+
+	client->key %= PAIRS;
+	for (uint32_t i = 0; i < 2; i++)
+		rows[i] =
+		    (struct ring_row){(int32_t)(FIRST_PAIR + 2 * client->key + i), 0, version};
+	client->level = CONSISTENCY_QUORUM;
+	ring_batch(run->ring, node, &client->op, rows, 2, version, client->level);
 }
 
 static void
 client_begin(struct client *client)
 {
 	static const enum request requests[] = {REQUEST_WRITE, REQUEST_WRITE, REQUEST_READ,
-	    REQUEST_READ, REQUEST_COUNT, REQUEST_CAS, REQUEST_CAS, REQUEST_SERIAL_READ};
+	    REQUEST_READ, REQUEST_COUNT, REQUEST_CAS, REQUEST_CAS, REQUEST_SERIAL_READ,
+	    REQUEST_BATCH, REQUEST_SCAN};
 	struct run *run = client->run;
 	uint32_t node = world_chance(run->world, NODES);
 
 	if (!ring_serves(run->ring, node))
 		return;
 	ring_op_free(&client->op);
-	client->request = requests[world_chance(run->world, 8)];
+	client->request =
+	    client->is_scanning ? REQUEST_SCAN : requests[world_chance(run->world, 10)];
 	client->key = world_chance(run->world, KEYS);
+	client->level = run_level(run);
 	client->began_ns = world_now(run->world);
 	client->op.on_done = client_done;
 	client->op.context = client;
@@ -260,19 +449,27 @@ client_begin(struct client *client)
 	client->operation = (struct operation){.key = 0};
 	switch (client->request) {
 	case REQUEST_WRITE: {
-		struct ring_row row = {(int32_t)client->key, 0, ++run->versions};
+		struct ring_row row = {
+		    (int32_t)(client->key / ROWS), (int32_t)(client->key % ROWS), ++run->versions};
 
 		client->version = run->versions;
-		ring_put(run->ring, node, &client->op, &row, 1, run->versions, CONSISTENCY_QUORUM,
+		ring_put(run->ring, node, &client->op, &row, 1, run->versions, client->level,
 		    WRITE_SIMPLE);
 		break;
 	}
 	case REQUEST_READ:
-		client->floor = run->acked[client->key] > run->seen[client->key]
-		    ? run->acked[client->key]
-		    : run->seen[client->key];
-		ring_get(
-		    run->ring, node, &client->op, 0, (int32_t)client->key, 0, CONSISTENCY_QUORUM);
+		client_set_floors(client, node);
+		ring_get(run->ring, node, &client->op, 0, (int32_t)(client->key / ROWS), 0,
+		    client->level);
+		break;
+	case REQUEST_BATCH:
+		client_begin_batch(client, node);
+		break;
+	case REQUEST_SCAN:
+		/* Each page is a request of its own, of any node and level. */
+		client_set_floors(client, node);
+		ring_scan_after(run->ring, node, &client->op,
+		    client->is_scanning ? &client->last : NULL, PAGE, client->level);
 		break;
 	case REQUEST_COUNT:
 		client->key %= COUNTERS;
@@ -282,6 +479,8 @@ client_begin(struct client *client)
 	case REQUEST_CAS:
 	case REQUEST_SERIAL_READ:
 		client_begin_cas(client, node);
+		break;
+	case REQUESTS:
 		break;
 	}
 }
@@ -370,22 +569,43 @@ trouble(struct run *run)
 
 /* ---- Changes of the ring ------------------------------------------------------------------- */
 
+static uint32_t
+run_members(const struct run *run, uint32_t datacenter)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < NODES; i++)
+		count += run->is_member[i] && run_datacenter(run, i) == datacenter;
+	return count;
+}
+
+/* A node of the data center that was never in the ring; NODES: there is none. */
+static uint32_t
+run_unused(const struct run *run, uint32_t datacenter)
+{
+	uint32_t node = 0;
+
+	while (node < NODES && (run->was_used[node] || run_datacenter(run, node) != datacenter))
+		node++;
+	return node;
+}
+
 static void
 change_begin(struct run *run)
 {
 	uint32_t subject = world_chance(run->world, NODES);
+	uint32_t datacenter = run_datacenter(run, subject);
 
 	run->kind = world_chance(run->world, CHANGE_KINDS);
 	if (run->away != 0 || !ring_is_whole(run->ring, run->member_count))
 		return;
-	if (run->next_node == NODES && (run->kind == CHANGE_JOIN || run->kind == CHANGE_REPLACE))
-		return;
 	if (run->kind != CHANGE_JOIN && !run->is_member[subject])
 		return;
-	if (run->member_count == FACTOR + 1 &&
+	if (run_members(run, datacenter) <= FACTOR + (run->datacenters == 1) &&
 	    (run->kind == CHANGE_LEAVE || run->kind == CHANGE_REMOVE))
 		run->kind = CHANGE_JOIN;
-	if (run->kind == CHANGE_JOIN && run->next_node == NODES)
+	if ((run->kind == CHANGE_JOIN || run->kind == CHANGE_REPLACE) &&
+	    run_unused(run, datacenter) == NODES)
 		return;
 	run->is_changing = true;
 	run->has_asked = run->is_resuming = run->is_repairing = false;
@@ -396,8 +616,8 @@ change_begin(struct run *run)
 	    (const char *[]){"join", "leave", "remove", "replace"}[run->kind], subject);
 	switch (run->kind) {
 	case CHANGE_JOIN:
-		run->newcomer = run->next_node++;
-		run->is_member[run->newcomer] = true;
+		run->newcomer = run_unused(run, datacenter);
+		run->is_member[run->newcomer] = run->was_used[run->newcomer] = true;
 		run->member_count++;
 		ring_join(run->ring, run->newcomer);
 		break;
@@ -539,8 +759,8 @@ change_look_at_dead(struct run *run)
 			return;
 		}
 		run->has_asked = true;
-		run->newcomer = run->next_node++;
-		run->is_member[run->newcomer] = true;
+		run->newcomer = run_unused(run, run_datacenter(run, run->subject));
+		run->is_member[run->newcomer] = run->was_used[run->newcomer] = true;
 		ring_replace(run->ring, run->newcomer, run->subject);
 		return;
 	}
@@ -610,26 +830,56 @@ run_clients(struct run *run)
 	}
 }
 
+/* v of a row of table t, or 0. */
+static int64_t
+run_read(struct run *run, uint32_t node, int32_t pk, uint32_t ck, enum consistency level)
+{
+	struct ring_op op = {.on_done = NULL};
+	int64_t found = 0;
+
+	ring_get(run->ring, node, &op, 0, pk, 0, level);
+	ring_wait(run->ring, &op);
+	if (!op.is_done || op.has_failed)
+		run_break(run, "partition %d cannot be read by node %u in peace: %s", (int)pk, node,
+		    op.err.text);
+	for (uint32_t i = 0; i < op.row_count; i++)
+		if (op.rows[i].ck == (int32_t)ck)
+			found = op.rows[i].v;
+	ring_op_free(&op);
+	return found;
+}
+
+/* Batches are written whole, or not at all. */
+static void
+run_check_pairs(struct run *run, uint32_t node)
+{
+	for (uint32_t pair = 0; pair < PAIRS && !run->is_broken; pair++) {
+		int32_t pk = (int32_t)(FIRST_PAIR + 2 * pair);
+		int64_t first = run_read(run, node, pk, 0, CONSISTENCY_QUORUM);
+		int64_t second = run_read(run, node, pk + 1, 0, CONSISTENCY_QUORUM);
+
+		if (first != second || first < run->batched[pair])
+			run_break(run,
+			    "node %u reads batches %" PRId64 " and %" PRId64 " of pair %u, %" PRId64
+			    " was acknowledged",
+			    node, first, second, pair, run->batched[pair]);
+	}
+}
+
 static void
 run_check_keys(struct run *run, uint32_t node, enum consistency level)
 {
 	struct ring_op op = {.on_done = NULL};
 
 	for (uint32_t key = 0; key < KEYS && !run->is_broken; key++) {
-		int64_t found;
+		int64_t floor = known_floor(run, key, level, run_datacenter(run, node));
+		int64_t found = run_read(run, node, (int32_t)(key / ROWS), key % ROWS, level);
 
-		ring_get(run->ring, node, &op, 0, (int32_t)key, 0, level);
-		ring_wait(run->ring, &op);
-		found = op.row_count > 0 ? op.rows[0].v : 0;
-		if (!op.is_done || op.has_failed)
-			run_break(run, "key %u cannot be read by node %u in peace: %s", key, node,
-			    op.err.text);
-		else if (found < run->acked[key] || found < run->seen[key])
+		if (found < floor)
 			run_break(run,
-			    "node %u reads version %" PRId64 " of key %u, acknowledged was %" PRId64
-			    ", seen %" PRId64,
-			    node, found, key, run->acked[key], run->seen[key]);
-		ring_op_free(&op);
+			    "node %u reads version %" PRId64 " of key %u, known was %" PRId64
+			    " (level %d)",
+			    node, found, key, floor, (int)level);
 	}
 	for (uint32_t key = 0; key < COUNTERS && !run->is_broken; key++) {
 		int64_t found;
@@ -658,7 +908,8 @@ run_check_registers(struct run *run, uint32_t node)
 		struct operation operation = {
 		    .outcome = OUTCOME_READ, .key = key, .began = ++run->moment};
 
-		ring_get_serial(run->ring, node, &op, (int32_t)(KEYS + key), CONSISTENCY_SERIAL);
+		ring_get_serial(
+		    run->ring, node, &op, (int32_t)(FIRST_REGISTER + key), CONSISTENCY_SERIAL);
 		ring_wait(run->ring, &op);
 		operation.seen = op.row_count > 0 ? op.rows[0].v : 0;
 		operation.ended = ++run->moment;
@@ -714,21 +965,23 @@ run_repair(struct run *run)
 static void
 run_check_replicas(struct run *run)
 {
-	for (uint32_t key = 0; key < KEYS + REGISTERS && !run->is_broken; key++) {
+	for (uint32_t i = 0; i < ALL_PARTITIONS * ROWS && !run->is_broken; i++) {
+		int32_t pk = (int32_t)(i / ROWS), ck = (int32_t)(i % ROWS);
 		uint32_t replicas[NODES];
-		uint32_t count = ring_replicas(run->ring, (int32_t)key, replicas, NODES);
+		uint32_t count = ring_replicas(run->ring, pk, replicas, NODES);
 		int64_t first;
 
-		if (count != FACTOR) {
-			run_break(run, "key %u has %u replicas", key, count);
+		if (count != FACTOR * run->datacenters) {
+			run_break(run, "partition %d has %u replicas", (int)pk, count);
 			return;
 		}
-		first = ring_look(run->ring, replicas[0], (int32_t)key, 0);
-		for (uint32_t i = 1; i < count; i++)
-			if (ring_look(run->ring, replicas[i], (int32_t)key, 0) != first)
+		first = ring_look(run->ring, replicas[0], pk, ck);
+		for (uint32_t k = 1; k < count; k++)
+			if (ring_look(run->ring, replicas[k], pk, ck) != first)
 				run_break(run,
-				    "key %u differs between nodes %u and %u after repair", key,
-				    replicas[0], replicas[i]);
+				    "row %d of partition %d differs between nodes %u and %u after "
+				    "repair",
+				    (int)ck, (int)pk, replicas[0], replicas[k]);
 	}
 }
 
@@ -754,6 +1007,8 @@ run_settle(struct run *run)
 		if (!ring_serves(run->ring, i))
 			continue;
 		run_check_keys(run, i, CONSISTENCY_QUORUM);
+		run_check_keys(run, i, CONSISTENCY_LOCAL_QUORUM);
+		run_check_pairs(run, i);
 		run_check_registers(run, i);
 	}
 	for (uint32_t key = 0; key < REGISTERS && !run->is_broken; key++)
@@ -772,7 +1027,7 @@ run_tell(const struct run *run)
 	printf("seed %" PRIu64 ": %" PRIu64 " s, %" PRIu64 " messages, %u troubles, %u members;",
 	    run->seed, world_now(run->world) / WORLD_S, world_messages(run->world), run->troubles,
 	    run->member_count);
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < REQUESTS; i++)
 		printf(" %s %u (%u failed)", request_names[i], run->succeeded[i], run->failed[i]);
 	printf("\n");
 }
@@ -791,9 +1046,11 @@ run_seed(uint64_t seed)
 					   .drift_max_ppm = 100,
 					   .is_encoded = true,
 					   .story_lines = STORY_LINES},
+	    .datacenters = seed % 3 == 0 ? 2 : 1,
 	    .factor = FACTOR,
 	    .has_hints = true,
-	    .founder_count = FOUNDERS,
+	    .has_batches = true,
+	    .founder_count = seed % 3 == 0 ? 2 * FACTOR : FOUNDERS,
 	    .ring_delay_ns = RING_DELAY_S * WORLD_S};
 	struct run *run = calloc(1, sizeof(*run));
 	bool is_sound;
@@ -803,9 +1060,10 @@ run_seed(uint64_t seed)
 	run->seed = seed;
 	run->ring = ring_new(&options);
 	run->world = ring_world(run->ring);
-	run->member_count = run->next_node = FOUNDERS;
-	for (uint32_t i = 0; i < FOUNDERS; i++)
-		run->is_member[i] = true;
+	run->datacenters = options.datacenters;
+	run->member_count = options.founder_count;
+	for (uint32_t i = 0; i < options.founder_count; i++)
+		run->is_member[i] = run->was_used[i] = true;
 	for (uint32_t i = 0; i < CLIENTS; i++)
 		run->clients[i].run = run;
 	if (!world_run_until(run->world, is_whole, run, 50 * WORLD_MS, 120 * WORLD_S))

@@ -94,15 +94,18 @@ ring_add_system(struct ring_node *node, struct schema *schema)
 	struct option_entry entry = {slice_of_string("class"),
 	    slice_of_string("org.apache.cassandra.locator.LocalStrategy")};
 	struct option_map replication = {&entry, 1};
-	struct keyspace_metadata *bare, *with;
+	struct keyspace_metadata *bare, *with, *both;
 	struct schema *made;
 
 	node->paxos_table = ring_make_paxos_table();
+	node->batches_table = ring_make_batches_table();
 	bare = keyspace_new(slice_of_string("system"), &replication, true, false);
 	with = keyspace_with_table(bare, node->paxos_table);
-	made = schema_with_keyspace(schema, with);
+	both = keyspace_with_table(with, node->batches_table);
+	made = schema_with_keyspace(schema, both);
 	keyspace_unref(bare);
 	keyspace_unref(with);
+	keyspace_unref(both);
 	schema_unref(schema);
 	return made;
 }
@@ -472,7 +475,8 @@ ring_start(struct world_node *world_node, void *context)
 	    node->topology, ring_datacenter(node->ring, world_node->index), "rack1");
 	if (node->ring->memory == NULL)
 		ring_update_topology(node);
-	config.endpoint_snitch = "SimpleSnitch";
+	config.endpoint_snitch =
+	    node->ring->options.datacenters > 1 ? "GossipingPropertyFileSnitch" : "SimpleSnitch";
 	config.datacenter = ring_datacenter(node->ring, world_node->index);
 	config.rack = "rack1";
 	ring_must(
@@ -516,6 +520,8 @@ ring_start(struct world_node *world_node, void *context)
 		streams = node->ring->options.streams;
 	node->streams = streams_new(&world_node->cluster, node->store, node->topology, &streams);
 	ring_start_repairs(node);
+	if (node->ring->options.has_batches)
+		ring_batches_start(node);
 	if (node->ring->memory != NULL)
 		ring_members_start(node);
 	return node;
@@ -529,7 +535,9 @@ ring_stop(struct world_node *world_node, void *parts, void *context)
 	(void)world_node;
 	(void)context;
 	paxos_free(node->paxos);
+	/* Batches wait for hints to be on the disk. */
 	hints_close(node->hints);
+	ring_batches_free(node);
 	coordinator_free(node->coordinator);
 	repairs_free(node->repairs);
 	streams_free(node->streams);
@@ -541,6 +549,7 @@ ring_stop(struct world_node *world_node, void *parts, void *context)
 	table_unref(node->tables[0]);
 	table_unref(node->tables[1]);
 	table_unref(node->paxos_table);
+	table_unref(node->batches_table);
 	free(node);
 }
 

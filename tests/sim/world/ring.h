@@ -11,6 +11,7 @@
  *   0  t (pk int, ck int, v bigint, PRIMARY KEY (pk, ck))
  *   1  c (pk int, n counter, PRIMARY KEY (pk))
  */
+#include "cluster/batchlog.h"
 #include "cluster/coordinator.h"
 #include "cluster/repair.h"
 #include "cluster/paxos.h"
@@ -30,6 +31,7 @@ struct ring_options {
 	const char *speculative_retry; /* NULL: 99PERCENTILE */
 	struct streams_options streams; /* zero: the usual ones */
 	bool has_hints; /* else no node keeps any */
+	bool has_batches; /* what is left in the batchlog is written again; with hints */
 	/*
 	 * The ring is what gossip says: the first so many nodes make it, when ring_new() returns they are started; others
 	 * may join. 0: all are members from the start and for ever, and the test says who is alive (ring_set_alive).
@@ -140,6 +142,8 @@ struct ring_op {
 	struct slice *keys; /* of several partitions; in the arena */
 	uint32_t key_count;
 	struct coordinator_write write;
+	struct batchlog_entry entry; /* of a batch, as `batch` */
+	struct uuid batch;
 	struct coordinator_read read;
 	struct coordinator_truncate truncate;
 	struct paxos_request paxos;
@@ -166,7 +170,13 @@ void ring_get_many(struct ring *ring, uint32_t node, struct ring_op *op, int32_t
     enum consistency level);
 void ring_scan(
     struct ring *ring, uint32_t node, struct ring_op *op, uint32_t limit, enum consistency level);
+/* The next page: what stands behind a row. */
+void ring_scan_after(struct ring *ring, uint32_t node, struct ring_op *op,
+    const struct ring_row *after, uint32_t limit, enum consistency level);
 void ring_truncate(struct ring *ring, uint32_t node, struct ring_op *op);
+/* A logged batch of rows. */
+void ring_batch(struct ring *ring, uint32_t node, struct ring_op *op, const struct ring_row *rows,
+    uint32_t count, int64_t timestamp, enum consistency level);
 /*
  * UPDATE t SET v = written WHERE pk = ? AND ck = 0 IF v = expected, where 0 is expected of a row that is not there.
  * op->is_applied tells whether it was; rows is the row that was found.

@@ -20,7 +20,7 @@ struct ring_node {
 	struct store *store;
 	struct schema *schema;
 	const struct keyspace_metadata *keyspace;
-	struct table_metadata *tables[2], *paxos_table;
+	struct table_metadata *tables[2], *paxos_table, *batches_table;
 	bool has_forgotten;
 	struct topology_holder *topology;
 	struct snitch *snitch;
@@ -29,10 +29,12 @@ struct ring_node {
 	struct streams *streams;
 	struct repairs *repairs;
 	struct hints *hints; /* NULL: none are kept */
+	struct ring_batches *batches; /* NULL: nothing of the batchlog is written again */
 	bool *alive; /* the ring's, by node */
 	struct ring_members *members; /* NULL: the ring is fixed */
 };
 
+struct ring_batches;
 struct ring_session;
 struct ring_memory;
 struct ring_members;
@@ -52,6 +54,23 @@ void ring_must(int rc, const struct error *err);
 uint32_t ring_index_of(struct ring *ring, const struct peer *peer);
 const char *ring_datacenter(const struct ring *ring, uint32_t index);
 struct schema *ring_schema(void *node);
+
+/* ---- ring_requests.c ---- */
+
+void ring_op_begin(struct ring *ring, uint32_t node, struct ring_op *op,
+    void (*run)(struct task *task, struct worker *worker), enum cluster_stage stage);
+void ring_op_end(struct ring_op *op, const struct error *err);
+struct ring_op *ring_op_of(struct task *task);
+void ring_make_rows(struct ring_node *node, struct ring_op *op, const struct ring_row *rows,
+    uint32_t count, int64_t timestamp);
+
+/* ---- ring_batches.c ---- */
+
+struct table_metadata *ring_make_batches_table(void);
+void ring_batches_start(struct ring_node *node);
+void ring_batches_free(struct ring_node *node);
+/* What the node keeps, before it leaves; one at a time. */
+void ring_batches_replay_now(struct ring_node *node, struct service_wait *wait);
 
 /* ---- ring_members.c ---- */
 

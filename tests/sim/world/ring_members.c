@@ -45,6 +45,7 @@ struct ring_members {
 	struct gossip_subscriber subscriber;
 	struct storage_service *service;
 	struct service_wait started;
+	struct service_wait replayed, *leaving; /* batches go before hints, before the node */
 	bool has_started, has_failed;
 	struct error err;
 };
@@ -283,14 +284,32 @@ ring_forget_notes(
 }
 
 static void
+ring_batches_gone(struct service_wait *wait, const struct error *err)
+{
+	struct ring_members *members =
+	    (struct ring_members *)((char *)wait - offsetof(struct ring_members, replayed));
+	struct ring_node *node = members->node;
+
+	(void)err;
+	movement_hand_on_hints(node->hints, node->topology, members->leaving);
+}
+
+static void
 ring_hand_on(void *context, struct service_wait *wait)
 {
 	struct ring_node *node = context;
+	struct ring_members *members = node->members;
 
-	if (node->hints == NULL)
+	if (node->hints == NULL) {
 		wait->on_done(wait, NULL);
+		return;
+	}
+	members->leaving = wait;
+	members->replayed.on_done = ring_batches_gone;
+	if (node->batches != NULL)
+		ring_batches_replay_now(node, &members->replayed);
 	else
-		movement_hand_on_hints(node->hints, node->topology, wait);
+		ring_batches_gone(&members->replayed, NULL);
 }
 
 void

@@ -6,7 +6,7 @@
 
 /* ---- Requests ------------------------------------------------------------------------------ */
 
-static void
+void
 ring_op_begin(struct ring *ring, uint32_t node, struct ring_op *op,
     void (*run)(struct task *task, struct worker *worker), enum cluster_stage stage)
 {
@@ -42,7 +42,7 @@ ring_op_free(struct ring_op *op)
 	op->rows = NULL;
 }
 
-static void
+void
 ring_op_end(struct ring_op *op, const struct error *err)
 {
 	op->is_done = true;
@@ -54,7 +54,7 @@ ring_op_end(struct ring_op *op, const struct error *err)
 		op->on_done(op);
 }
 
-static struct ring_op *
+struct ring_op *
 ring_op_of(struct task *task)
 {
 	return (struct ring_op *)((char *)task - offsetof(struct ring_op, task));
@@ -125,7 +125,7 @@ ring_begin_write(struct ring *ring, uint32_t index, struct ring_op *op, uint32_t
 	    type == WRITE_COUNTER ? CLUSTER_STAGE_COUNTER_MUTATION : CLUSTER_STAGE_MUTATION);
 }
 
-static void
+void
 ring_make_rows(struct ring_node *node, struct ring_op *op, const struct ring_row *rows,
     uint32_t count, int64_t timestamp)
 {
@@ -315,13 +315,33 @@ ring_get_many(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk,
 }
 
 void
-ring_scan(
-    struct ring *ring, uint32_t index, struct ring_op *op, uint32_t limit, enum consistency level)
+ring_scan_after(struct ring *ring, uint32_t index, struct ring_op *op, const struct ring_row *after,
+    uint32_t limit, enum consistency level)
 {
 	ring_op_init(op);
 	op->command.is_range = true;
 	op->command.range = (struct token_range){.left = INT64_MIN, .right = INT64_MIN};
+	if (after != NULL) {
+		uint8_t *bytes = arena_alloc(&op->arena, 8);
+		struct slice clustering = slice_of(bytes + 4, 4);
+		struct token_range *range = &op->command.range;
+
+		store_u32(bytes, (uint32_t)after->pk);
+		store_u32(bytes + 4, (uint32_t)after->ck);
+		range->start_key = slice_of(bytes, 4);
+		range->left = murmur3_token(range->start_key);
+		range->includes_left = true;
+		op->command.after_position = position_make(ring_node(ring, index)->tables[0],
+		    BOUND_CLUSTERING, &clustering, 1, &op->arena);
+	}
 	ring_begin_read(ring, index, op, 0, limit, level);
+}
+
+void
+ring_scan(
+    struct ring *ring, uint32_t index, struct ring_op *op, uint32_t limit, enum consistency level)
+{
+	ring_scan_after(ring, index, op, NULL, limit, level);
 }
 
 static void
