@@ -239,10 +239,7 @@ movement_reason(const struct service_movement *wanted)
 	}
 }
 
-/*
- * Does it take the place of a dead one under that one's address? To the others it is out of the ring until it is NORMAL: it
- * and they would never see the same participants. `nodetool repair --paxos-only` is for after it.
- */
+/* Does it take the place of a dead one under that one's address? The ranges are its own to all then. */
 static bool
 movement_is_hibernating(const struct movement *movement)
 {
@@ -264,19 +261,15 @@ movement_start(const struct movement_options *options, const struct service_move
     struct service_wait *wait)
 {
 	struct movement *movement = xzalloc(sizeof(*movement));
-	bool is_hibernating;
 
 	movement->options = *options;
 	movement->wanted = *wanted;
 	movement->wait = wait;
 	movement->paxos = (struct repair_paxos){.reason = movement_reason(wanted),
-	    .has_natural = movement_gives(wanted),
+	    .is_without_state = movement_is_hibernating(movement),
 	    .on_done = movement_repaired};
-	is_hibernating = movement_is_hibernating(movement);
-	if (is_hibernating)
-		log_warn("Paxos is not repaired before a node takes its own address again: run "
-			 "nodetool repair --paxos-only when it has joined");
-	if (options->repairs != NULL && !is_hibernating)
+	movement->paxos.has_natural = movement_gives(wanted) || movement->paxos.is_without_state;
+	if (options->repairs != NULL)
 		repairs_finish_paxos(options->repairs, &movement->paxos);
 	else
 		movement_stream(movement);

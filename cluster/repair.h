@@ -255,6 +255,11 @@ struct repair_paxos {
 	bool
 	    has_natural; /* in the ranges that this node has too, not only in those that come to it */
 	/*
+	 * This node takes its own place again, with nothing of what it had: it neither counts as a replica that is alive nor is it
+	 * asked; to the others it is dead.
+	 */
+	bool is_without_state;
+	/*
 	 * Once, on any thread. ERROR_UNAVAILABLE: too few replicas are alive, also after some tries; others: somebody could
 	 * not finish. */
 	void (*on_done)(struct repair_paxos *paxos, const struct error *err);

@@ -215,6 +215,13 @@ repair_paxos_add(struct repair_paxos_plan *plan, struct peer *peer, struct ring_
 	    repair_electorate(plan->topology, plan->replication, range);
 }
 
+/* Does it know what it has promised? */
+static bool
+repair_paxos_knows(const struct repair_paxos_plan *plan, const struct peer *peer)
+{
+	return peer->is_local ? !plan->paxos->is_without_state : repair_is_alive(peer);
+}
+
 /* A majority is alive, or only one is not; of all replicas, or of one data center's. */
 static bool
 repair_paxos_has_majority(
@@ -227,7 +234,7 @@ repair_paxos_has_majority(
 		if (datacenter != NULL && set->datacenters[i] != datacenter)
 			continue;
 		all++;
-		live += repair_is_alive(set->peers[i]);
+		live += repair_paxos_knows(plan, set->peers[i]);
 	}
 	return live >= all / 2 + 1 || (!ops->paxos_strict_each_quorum && live + 1 >= all);
 }
@@ -246,7 +253,7 @@ repair_paxos_check(const struct repair_paxos_plan *plan, const struct replica_se
 	if (is_sufficient)
 		return 0;
 	for (uint32_t i = 0; i < set->count && *address == '\0'; i++)
-		if (!repair_is_alive(set->peers[i]))
+		if (!repair_paxos_knows(plan, set->peers[i]) && !set->peers[i]->is_local)
 			endpoint_format(&set->peers[i]->endpoint, address);
 	return error_set(err, ERROR_UNAVAILABLE,
 	    "Insufficient live nodes to repair paxos for (%lld,%lld] in %.*s for %s: /%s is down, "
@@ -280,7 +287,7 @@ repair_paxos_plan(struct repair_paxos_plan *plan, struct error *err)
 		if (repair_paxos_check(plan, set, range, err) != 0)
 			return -1;
 		for (uint32_t j = 0; j < set->count + set->pending_count; j++)
-			if (repair_is_alive(set->peers[j]))
+			if (repair_paxos_knows(plan, set->peers[j]))
 				repair_paxos_add(plan, set->peers[j], range);
 	}
 	return 0;

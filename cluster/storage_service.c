@@ -355,8 +355,8 @@ service_resume(struct storage_service *service, struct service_wait *wait)
 }
 
 /*
- * In place of a dead node: under its address nobody sends us anything before we are it, and we own what it owned;
- * under another one we get copies of its writes from now on.
+ * In place of a dead node: under its address we are it to the others, and dead, so they keep hints for us; under another one we get
+ * copies of its writes from now on.
  */
 static void
 service_tell_replacing(struct storage_service *service)
@@ -582,6 +582,9 @@ service_begin(struct storage_service *service, struct error *err)
 	} else if (service->token_count > 0 && !service->shall_join) {
 		service_set_local(service, MEMBER_NORMAL);
 		service_tell_kind(service, NODE_STATUS_HIBERNATE);
+	} else if (service->replaced != NULL && service->replaced->is_local) {
+		/* With its first word: to the others it stays the member that is dead, and its ranges have the replicas they had. */
+		service_tell_replacing(service);
 	}
 	gossip_start(service->gossip, service->options.generation);
 	service->step = SERVICE_STEP_SETTLE;

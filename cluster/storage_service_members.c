@@ -263,10 +263,10 @@ service_read(struct storage_service *service, struct service_node *node)
 	case NODE_STATUS_HIBERNATE: /* a member that does not serve stays one */
 		break;
 	case NODE_STATUS_NONE:
-		/* One that was joining has started again, and says in a moment where it stands. Until then it misses no write. */
-		if (!node->is_saved && node->state != MEMBER_JOINING &&
-		    node->state != MEMBER_REPLACING)
-			node->is_in_ring = false;
+		/*
+		 * It has started again, and says in a moment where it stands. Until then it is what it was: were its ranges
+		 * other nodes' meanwhile, these would have writes that nobody asks them for afterwards.
+		 */
 		break;
 	}
 }

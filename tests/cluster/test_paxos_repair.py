@@ -121,6 +121,28 @@ def test_a_node_that_joins_or_leaves_has_it_finished_first(new_ring):
         assert not open_rounds(node) & before
 
 
+@pytest.mark.long
+def test_it_is_finished_before_a_node_takes_its_own_address_again(new_ring):
+    """All others must be there for it: the node itself has forgotten what it promised."""
+    ring = new_ring(3, cas_contention_timeout="300ms", write_request_timeout="300ms",
+                    cassandra__ring_delay_ms=1000).start().wait_up()
+    make_table(ring)
+    leave_open(ring, ring.nodes[1:], keys=range(10))
+    assert len(open_rounds(ring[0])) >= 10
+    dead = ring[2]
+    dead.kill()
+    ring[0].wait_sees(UN=ring.nodes[:2], DN=[dead])
+    dead.options.update(data_directory=f"{ring.path}/fresh", auto_bootstrap=True,
+                        cassandra__replace_address_first_boot=dead.address)
+    dead.start()
+    ring.wait_up()
+    assert "Paxos repaired for replacing a node" in dead.log()
+    assert not open_rounds(ring[0])
+    session = ring.connect(dead, only=[dead])
+    for key in range(10):
+        session.execute(f"INSERT INTO ks.t (k, v) VALUES ({key}, 2) IF NOT EXISTS")
+
+
 def test_a_node_finishes_what_nobody_did(new_ring):
     """Also what it had forgotten of, since it was started anew."""
     ring = new_ring(3, cas_contention_timeout="300ms", write_request_timeout="300ms",

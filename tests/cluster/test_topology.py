@@ -56,7 +56,7 @@ class Writer(threading.Thread):
     def __init__(self, session, keyspace):
         from cassandra import ConsistencyLevel
 
-        super().__init__()
+        super().__init__(daemon=True)  # a test that fails does not end it
         self.session = session
         self.insert = session.prepare(f"INSERT INTO {keyspace}.t (k, v) VALUES (?, ?)")
         self.insert.consistency_level = ConsistencyLevel.QUORUM
@@ -189,6 +189,49 @@ def test_a_dead_node_is_replaced_under_its_own_address(new_ring):
         node.wait_sees(UN=ring.nodes)
     assert host_id(ring[0], dead) == lost
     assert missing(ring.connect(dead, only=[dead]), "two") == []
+
+
+def holders(ring, keyspace, keys):
+    """{key: nodes that have its row themselves}: a replica that coordinates a read at ONE asks nobody else."""
+    from cassandra import ConsistencyLevel
+
+    found = {key: set() for key in keys}
+    for node in ring.nodes:
+        session = ring.connect(node, only=[node])
+        select = session.prepare(f"SELECT v FROM {keyspace}.t WHERE k = ?")
+        select.consistency_level = ConsistencyLevel.ONE
+        for key in keys:
+            replicas = session.cluster.metadata.get_replicas(keyspace, select.bind((key,)).routing_key)
+            if node.address in {replica.address for replica in replicas} and session.execute(select, (key,)).one():
+                found[key].add(node)
+        session.cluster.shutdown()
+    return found
+
+
+def test_writes_go_to_the_right_replicas_while_a_node_takes_its_own_address_again(new_ring):
+    """The others do not give its ranges to anybody meanwhile, who would not be asked for them afterwards."""
+    ring = new_ring(4, cassandra__ring_delay_ms=3000, hinted_handoff_enabled=False).start().wait_up()
+    session = ring.connect(only=ring.nodes[:2])
+    fill(session, "three", 3, 50)
+    session.execute("ALTER TABLE three.t WITH read_repair = 'NONE' AND speculative_retry = 'NEVER'")
+    dead, others = ring[3], ring.nodes[:3]
+    dead.kill()
+    for node in others:
+        node.wait_sees(UN=others, DN=[dead])
+    dead.options.update({"data_directory": f"{ring.path}/fresh", "auto_bootstrap": True},
+                        cassandra__replace_address_first_boot=dead.address)
+    writer = Writer(session, "three")
+    writer.start()
+    dead.launch()
+    wait_until(lambda: "waiting for pending range calculation" in dead.log() or "JOINING" in dead.log(), "its hibernation")
+    assert others[0].sees(UN=others, DN=[dead])
+    dead.wait_ready()
+    for node in ring.nodes:
+        node.wait_sees(UN=ring.nodes)
+    writer.end()
+    assert writer.failed == []
+    keys = writer.written[-2000:][::10] + writer.written[:100]
+    assert [key for key, nodes in holders(ring, "three", keys).items() if len(nodes) < 2] == []
 
 
 @pytest.mark.long
