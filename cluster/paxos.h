@@ -92,6 +92,12 @@ void paxos_propose(struct paxos_request *request, const struct mutation *mutatio
 /* The caller failed: on_done is called with the error. */
 void paxos_abandon(struct paxos_request *request, const struct error *err);
 
+/*
+ * Does this replica keep a state for conditional statements of the keyspace's tables? Looks at so many rows of system.paxos at most
+ * that it may overlook some. Reads the disk.
+ */
+bool paxos_has_state(struct paxos *paxos, const struct keyspace_metadata *keyspace);
+
 /* How often ballots were overtaken, unfinished values finished (ClientRequest metrics ContentionHistogram,
  * UnfinishedCommit). Relaxed. */
 struct paxos_stats {

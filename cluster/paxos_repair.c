@@ -243,6 +243,18 @@ paxos_repair_start(struct paxos *paxos, struct paxos_repair *repair)
 	paxos_repair_submit(repair);
 }
 
+bool
+paxos_has_state(struct paxos *paxos, const struct keyspace_metadata *keyspace)
+{
+	struct schema *schema = paxos->options.schema(paxos->options.context);
+	const struct table_metadata *table =
+	    schema_table(schema, slice_of_string("system"), slice_of_string("paxos"));
+	bool has = table != NULL && paxos_state_knows(&paxos->acceptor, table, keyspace);
+
+	schema_unref(schema);
+	return has;
+}
+
 /* ---- Every so often ---- */
 
 struct paxos_auto {

@@ -7,6 +7,7 @@
 
 /* How a value in `proposal` and `most_recent_commit` is encoded: in our way (paxos_codec.h). */
 enum { PAXOS_VALUE_VERSION = 100, PAXOS_TTL_MIN = 3 * 60 * 60, PAXOS_WALK_PAGE = 256 };
+enum { PAXOS_LOOK_ROWS = 10000, PAXOS_LOOK_BLOCK = 16 << 10 };
 
 /* What system.paxos says of one partition of one table. */
 struct paxos_row {
@@ -176,6 +177,47 @@ paxos_walk_next(
 	live_reader_fini(&reader);
 	walk->is_done = true;
 	return rc;
+}
+
+static bool
+paxos_row_is_of(const struct live_row *live, const struct keyspace_metadata *keyspace)
+{
+	for (uint32_t i = 0; live->row != NULL && i < keyspace->table_count; i++)
+		if (live->row->clustering_count == 1 &&
+		    slice_equal(live->row->clustering[0],
+			slice_of(
+			    keyspace->tables[i]->id.bytes, sizeof(keyspace->tables[i]->id.bytes))))
+			return true;
+	return false;
+}
+
+bool
+paxos_state_knows(struct paxos_acceptor *acceptor, const struct table_metadata *paxos_table,
+    const struct keyspace_metadata *keyspace)
+{
+	struct read_command command = {.table = paxos_table,
+	    .is_range = true,
+	    .range = {.left = INT64_MIN, .right = INT64_MIN, .start_key = slice_null},
+	    .row_limit = PAXOS_LOOK_ROWS,
+	    .per_partition_limit = READ_LIMIT_NONE,
+	    .now_seconds = env_wall_us(acceptor->env) / 1000000,
+	    .is_transient = true};
+	struct partition_iterator *source;
+	struct live_reader reader;
+	struct live_row live;
+	struct arena arena;
+	struct error err;
+	bool knows = false;
+
+	arena_init(&arena, PAXOS_LOOK_BLOCK);
+	if (store_read(acceptor->store, &command, &arena, &source, &err) == 0) {
+		live_reader_init(&reader, &command, source, &arena);
+		while (!knows && live_reader_next(&reader, &live, &err) > 0)
+			knows = paxos_row_is_of(&live, keyspace);
+		live_reader_fini(&reader);
+	}
+	arena_fini(&arena);
+	return knows;
 }
 
 /* ---- Writing ---------------------------------------------------------------------------------- */

@@ -55,6 +55,10 @@ struct paxos_step_call {
 
 void paxos_step_run(struct paxos_acceptor *acceptor, struct paxos_step_call *call);
 
+/* Is there a row for one of the keyspace's tables among the first of system.paxos? */
+bool paxos_state_knows(struct paxos_acceptor *acceptor, const struct table_metadata *paxos_table,
+    const struct keyspace_metadata *keyspace);
+
 /* ---- What is not finished (uncommitted/PaxosUncommittedTracker) ---- */
 
 /* Where a walk over the open ones of a range stands; `range` is the caller's to set. */

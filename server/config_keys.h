@@ -68,6 +68,7 @@
 	X(BOOL, buffer_pool_use_heap_if_exhausted, "false", NULL) \
 	X(MS, cache_load_timeout, "30s", "cache_load_timeout_seconds:s") \
 	X(MS, cas_contention_timeout, "1800ms", "cas_contention_timeout_in_ms:ms") \
+	X(BOOL, cassandra__allow_alter_rf_during_range_movement, "false", NULL) \
 	X(BOOL, cassandra__allow_unsafe_replace, "false", NULL) \
 	X(LONG, cassandra__auto_repair_frequency_seconds, "300", NULL) \
 	X(BOOL, cassandra__consistent__rangemovement, "true", NULL) \

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CREATE, ALTER, DROP KEYSPACE. */
+#include <stdio.h>
+#include "server/cluster.h"
 #include "server/execution.h"
 #include "server/guardrails.h"
+#include "server/node.h"
 #include "server/schema_change.h"
 
 static bool
@@ -150,6 +153,89 @@ keyspace_check_replication(struct schema_transformation *transformation,
 	return 0;
 }
 
+/* ---- Replicas that change ------------------------------------------------------------------------ */
+
+static bool
+keyspace_is_same_replication(const struct option_map *a, const struct option_map *b)
+{
+	bool is_same = a->count == b->count;
+
+	for (uint32_t i = 0; i < a->count && is_same; i++) {
+		bool is_found = false;
+
+		for (uint32_t j = 0; j < b->count && !is_found; j++)
+			is_found = slice_equal(a->entries[i].key, b->entries[j].key) &&
+			    slice_equal(a->entries[i].value, b->entries[j].value);
+		is_same = is_found;
+	}
+	return is_same;
+}
+
+/* AlterKeyspaceStatement.validateNoRangeMovements: what moves by the old rules would not be where the new ones look for it. */
+static int
+keyspace_check_movements(struct cluster *cluster, struct error *err)
+{
+	const struct topology *topology = topology_acquire(cluster->topology);
+	char moving[ERROR_TEXT_MAX / 2] = "", address[ENDPOINT_TEXT_SIZE];
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < topology_member_count(topology); i++) {
+		const struct member *member = topology_member(topology, i);
+
+		if (member->peer->is_local || member->state == MEMBER_NORMAL ||
+		    used > sizeof(moving) - 2 * ENDPOINT_TEXT_SIZE)
+			continue;
+		used += (size_t)snprintf(moving + used, sizeof(moving) - used, "%s/%s",
+		    used == 0 ? "" : ", ", endpoint_format(&member->peer->endpoint, address));
+	}
+	topology_release(cluster->topology, topology);
+	if (used == 0)
+		return 0;
+	return error_set(err, ERROR_CONFIG,
+	    "Cannot alter RF while some endpoints are not in normal state (no range movements): "
+	    "[%s]",
+	    moving);
+}
+
+/*
+ * Where conditional statements were used: the new replicas' majorities may know nothing of what the old ones decided. Cassandra does
+ * not say so.
+ */
+static void
+keyspace_warn_paxos(struct schema_transformation *transformation, struct cluster *cluster)
+{
+	const struct topology *topology = topology_acquire(cluster->topology);
+	bool is_ring = topology_member_count(topology) > 1;
+
+	topology_release(cluster->topology, topology);
+	if (is_ring && cluster->paxos != NULL &&
+	    paxos_has_state(cluster->paxos, transformation->before))
+		execution_warn(transformation->execution,
+		    "Conditional statements were used in keyspace %.*s: until a full (-full) "
+		    "repair "
+		    "of it, which repairs the state of Paxos too, has ended on all nodes, they may "
+		    "not "
+		    "see what was decided before",
+		    (int)transformation->name.size, (const char *)transformation->name.data);
+}
+
+static int
+keyspace_check_replicas(
+    struct schema_transformation *transformation, const struct option_map *after, struct error *err)
+{
+	struct node *node;
+
+	if (transformation->execution == NULL ||
+	    keyspace_is_same_replication(&transformation->before->replication, after))
+		return 0;
+	node = transformation->execution->executor->node;
+	if (!node->config->cassandra__allow_alter_rf_during_range_movement &&
+	    keyspace_check_movements(node->cluster, err) != 0)
+		return -1;
+	keyspace_warn_paxos(transformation, node->cluster);
+	return 0;
+}
+
 /* ---- The three ----------------------------------------------------------------------------- */
 
 static int
@@ -213,6 +299,9 @@ keyspace_alter(struct schema_transformation *transformation,
 	    (options.has_replication &&
 		keyspace_check_replication(
 		    transformation, &before->replication, &options.replication, err) != 0))
+		return -1;
+	if (options.has_replication &&
+	    keyspace_check_replicas(transformation, &options.replication, err) != 0)
 		return -1;
 	transformation->after =
 	    keyspace_with_params(before, &options.replication, options.durable_writes);

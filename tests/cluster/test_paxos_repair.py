@@ -5,6 +5,7 @@ import re
 
 import pytest
 from cassandra import ConsistencyLevel, OperationTimedOut, WriteTimeout
+from cassandra.protocol import ConfigurationException
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
 
@@ -141,6 +142,54 @@ def test_it_is_finished_before_a_node_takes_its_own_address_again(new_ring):
     session = ring.connect(dead, only=[dead])
     for key in range(10):
         session.execute(f"INSERT INTO ks.t (k, v) VALUES ({key}, 2) IF NOT EXISTS")
+
+
+def test_alter_keyspace_warns_where_conditional_statements_were_used(new_ring):
+    ring = new_ring(3).start().wait_up()
+    session = make_table(ring, 2)
+    session.execute("CREATE KEYSPACE other WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE other.t (k int PRIMARY KEY, v int)")
+    session.execute("INSERT INTO other.t (k, v) VALUES (1, 1)")
+    for key in range(30):
+        session.execute(f"INSERT INTO ks.t (k, v) VALUES ({key}, 1) IF NOT EXISTS")
+
+    def told(keyspace, factor, more=""):
+        answer = session.execute_async(f"ALTER KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', "
+                                       f"'replication_factor': {factor}}}{more}")
+        answer.result()
+        return answer.warnings or []
+
+    paxos = "Conditional statements were used in keyspace ks: until a full (-full) repair"
+    assert [text for text in told("ks", 3) if text.startswith(paxos)]
+    # The same replicas as before, and a keyspace without such statements.
+    assert not [text for text in told("ks", 3, " AND durable_writes = true") if "Conditional" in text]
+    assert not [text for text in told("other", 2) if "Conditional" in text]
+    assert [text for text in told("ks", 1) if text.startswith(paxos)]
+
+
+@pytest.mark.long
+def test_replication_is_not_altered_while_the_ring_changes(new_ring):
+    ring = new_ring(2, cassandra__ring_delay_ms=1000, stream_throughput_outbound="20KiB/s",
+                    entire_sstable_stream_throughput_outbound="20KiB/s").start().wait_up()
+    session = make_table(ring, 1)
+    for key in range(100):
+        session.execute("INSERT INTO ks.t (k, v) VALUES (%s, 1)", (key,))
+    session.execute("CREATE TABLE ks.big (k int PRIMARY KEY, v text) WITH compression = {'enabled': 'false'}")
+    for key in range(200):
+        session.execute("INSERT INTO ks.big (k, v) VALUES (%s, %s)", (key, str(key) * 2000))
+    third = ring.add(auto_bootstrap=True).launch()
+    wait_until(lambda: ring[0].status().get(third.address) == "UJ", "a node that joins")
+    only = ring.connect(ring[0], only=[ring[0]])
+    alter = "ALTER KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}"
+    with pytest.raises(ConfigurationException, match="Cannot alter RF while some endpoints are not in normal state"):
+        only.execute(alter)
+    only.execute("ALTER KEYSPACE ks WITH durable_writes = true")
+    for node in ring.nodes[:2]:
+        node.nodetool("setstreamthroughput", 0)
+        node.nodetool("setstreamthroughput", "-e", 0)
+    third.wait_ready()
+    ring.wait_up()
+    only.execute(alter)
 
 
 def test_a_node_finishes_what_nobody_did(new_ring):
