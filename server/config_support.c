@@ -112,6 +112,27 @@ config_warn_inert(const struct config *config)
 	config_fini(&defaults);
 }
 
+/* What a user who asks for Cassandra's newer Paxos gets. */
+static void
+config_warn_paxos(const struct config *config)
+{
+	if (strncmp(config->paxos_variant, "v2", 2) == 0)
+		log_warn(
+		    "paxos_variant: %s: conditional statements and serial reads give the same "
+		    "results as "
+		    "there, but run in the rounds of v1: the read follows the promises instead of "
+		    "coming with them. What is left unfinished is finished by repair and by "
+		    "itself, "
+		    "as v2 needs it",
+		    config->paxos_variant);
+	if (strcmp(config->paxos_state_purging, "legacy") != 0)
+		log_warn(
+		    "paxos_state_purging: %s: the state of Paxos expires as with 'legacy', after "
+		    "gc_grace_seconds of its table and three hours at least; repair does not purge "
+		    "it",
+		    config->paxos_state_purging);
+}
+
 int
 config_check_support(const struct config *config, struct error *err)
 {
@@ -136,5 +157,6 @@ config_check_support(const struct config *config, struct error *err)
 	if (snitch_parse_kind(config->endpoint_snitch, &snitch, err) != 0)
 		return -1;
 	config_warn_inert(config);
+	config_warn_paxos(config);
 	return 0;
 }
