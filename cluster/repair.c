@@ -145,13 +145,14 @@ repair_call_ask(struct repair_call *call)
 		repair_call_lost(call);
 		return;
 	}
+	message_set_trace(message, &call->trace);
 	messaging_request(
 	    call->repairs->messaging, call->peer, message, REPAIR_ASK_NS, &call->callback, NULL);
 }
 
 struct repair_call *
 repair_call(struct repairs *repairs, struct peer *peer, enum verb verb, struct slice payload,
-    repair_call_fn on_done, void *context)
+    const struct trace *trace, repair_call_fn on_done, void *context)
 {
 	struct repair_call *call = xzalloc(sizeof(*call));
 
@@ -165,6 +166,8 @@ repair_call(struct repairs *repairs, struct peer *peer, enum verb verb, struct s
 	call->timer.fire = repair_call_fired;
 	call->on_done = on_done;
 	call->context = context;
+	if (trace != NULL)
+		call->trace = *trace;
 	call->next = repairs->calls;
 	call->link = &repairs->calls;
 	if (call->next != NULL)
@@ -262,6 +265,7 @@ repairs_free(struct repairs *repairs)
 	repair_paxos_free(repairs);
 	repair_participant_free(repairs);
 	repair_locals_free(repairs);
+	repair_trails_free(repairs);
 	lock_fini(&repairs->lock);
 	free(repairs);
 }
@@ -431,6 +435,11 @@ repairs_start(struct repairs *repairs, const struct repair_options *options, uin
 	command->repairs = repairs;
 	repair_copy_options(command, options);
 	repair_uuid(repairs, &command->parent);
+	if (options->is_traced) {
+		command->trace.type = TRACE_REPAIR;
+		repair_uuid(repairs, &command->trace.session);
+		command->trace.began_ns = env_monotonic_ns(repairs->env->env);
+	}
 	command->task.run = repair_run_command;
 	repair_reach(repairs, &command->history, REPAIR_COMMAND_INIT);
 	lock_take(&repairs->lock);
@@ -514,6 +523,7 @@ repairs_status(struct repairs *repairs, uint32_t number, uint32_t from,
 		command = command->next;
 	if (command != NULL) {
 		*out = (struct repair_status){.parent = command->parent,
+		    .trace = command->trace,
 		    .is_done = command->is_done,
 		    .has_failed = command->has_failed,
 		    .line_count = command->line_count};

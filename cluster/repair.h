@@ -54,6 +54,9 @@ struct repair_options {
 	bool ignores_unreplicated;
 	bool is_paxos_only; /* no data is compared; is_incremental is void then */
 	bool skips_paxos; /* the state of Paxos is left as it is */
+	bool
+	    optimises_streams; /* replicas that are equal are one source; not together with is_pull */
+	bool is_traced; /* a session of system_traces tells what happens */
 	const char *const *datacenters; /* count 0: all */
 	uint32_t datacenter_count;
 	const struct endpoint *hosts; /* count 0: all; this node must be one */
@@ -86,7 +89,10 @@ struct repair_record {
 		REPAIR_RECORD_START, /* of a session and a table */
 		REPAIR_RECORD_SUCCESS,
 		REPAIR_RECORD_FAILURE,
+		REPAIR_RECORD_TRACE_START, /* the session of system_traces */
+		REPAIR_RECORD_TRACE_END,
 	} kind;
+	const struct trace *trace; /* TRACE_START, TRACE_END */
 	struct uuid parent, session;
 	const char *keyspace;
 	const char *const *tables; /* a session's: one */
@@ -110,6 +116,9 @@ enum repair_state {
 };
 const char *repair_state_name(enum repair_state state); /* "PREPARED" */
 bool repair_state_is_over(enum repair_state state);
+struct repair_local;
+/* It tells when its ranges were repaired, until they are again; others that are over go after a day. */
+bool repair_local_is_kept(const struct repair_local *local);
 
 /* A row of system.repairs. */
 struct repair_local {
@@ -132,8 +141,10 @@ struct repair_ops {
 	struct schema *(*schema)(void *context); /* the schema of now; a reference */
 	void (*sync)(void *context, struct repair_sync *sync);
 	void (*record)(void *context, const struct repair_record *record); /* must not wait */
-	/* Write the row of system.repairs; waits. What is over may go after a day. */
+	/* Write the row of system.repairs; waits. What is over, and not repair_local_is_kept(), may go after a day. */
 	int (*save)(void *context, const struct repair_local *local, struct error *err);
+	/* One that was kept is not needed any more. */
+	void (*forget)(void *context, const struct uuid *id);
 	struct paxos *paxos; /* borrowed; NULL: there is none, and none is repaired */
 	bool paxos_strict_each_quorum; /* paxos_topology_repair_strict_each_quorum */
 	bool paxos_no_dc_checks; /* paxos_topology_repair_no_dc_checks */
@@ -163,6 +174,37 @@ void repairs_each_session(struct repairs *repairs,
 /* All participants fail it. Only by its coordinator, unless forced. ERROR_INVALID: no such session, or it is over. */
 int repairs_cancel_session(
     struct repairs *repairs, const struct uuid *id, bool is_forced, struct error *err);
+
+/* Do a session and the ranges have tokens in common? */
+bool repair_local_has_range(
+    const struct repair_local *local, const struct ring_range *ranges, uint32_t range_count);
+
+/* Ranges that were repaired at one time; 0: they were not. */
+struct repair_section {
+	struct ring_range range;
+	int64_t repaired_at; /* ms */
+};
+/*
+ * The ranges, cut where that time changes, from the ring's begin on; heap. 0: nothing of the table was ever repaired
+ * incrementally. Any thread.
+ */
+uint32_t repairs_repaired(struct repairs *repairs, const struct uuid *table,
+    const struct ring_range *ranges, uint32_t range_count, struct repair_section **out);
+
+/* Data of a table that stands apart for sessions. */
+struct repair_pending_stat {
+	uint64_t bytes, sstables, sessions;
+};
+struct repair_pending_stats {
+	struct repair_pending_stat pending, finalized, failed; /* by the state of the session */
+};
+/* Of sessions that have to do with the ranges. Any thread. */
+void repairs_pending(struct repairs *repairs, struct table_store *table,
+    const struct ring_range *ranges, uint32_t range_count, struct repair_pending_stats *out);
+/* What sessions that are over left apart becomes repaired or unrepaired. Waits for compactions of the table. */
+void
+repairs_cleanup(struct repairs *repairs, struct table_store *table, const struct ring_range *ranges,
+    uint32_t range_count, uint32_t *successful, uint32_t *unsuccessful);
 
 /* ---- Commands ---- */
 
@@ -201,6 +243,8 @@ enum {
 	REPAIR_JOB_VALIDATION_COMPLETE,
 	REPAIR_JOB_STREAM_START,
 };
+/* ValidationState.State */
+enum { REPAIR_VALIDATION_INIT, REPAIR_VALIDATION_START, REPAIR_VALIDATION_SENDING_TREES };
 
 enum repair_result {
 	REPAIR_RESULT_NONE,
@@ -218,7 +262,15 @@ struct repair_history {
 	    [ERROR_TEXT_MAX]; /* of the result: why it failed, or what it says of itself; or empty */
 };
 
-enum repair_view_kind { REPAIR_VIEW_COMMAND, REPAIR_VIEW_SESSION, REPAIR_VIEW_JOB };
+enum repair_view_kind {
+	/* Of commands that this node coordinates. */
+	REPAIR_VIEW_COMMAND,
+	REPAIR_VIEW_SESSION,
+	REPAIR_VIEW_JOB,
+	/* Of those that it takes part in, its own among them. */
+	REPAIR_VIEW_PARTICIPATE,
+	REPAIR_VIEW_VALIDATION,
+};
 struct repair_view {
 	enum repair_view_kind kind;
 	struct uuid id, parent; /* parent: the command's */
@@ -238,8 +290,17 @@ struct repair_view {
 	uint32_t child_count;
 	uint32_t number; /* of a command */
 	const struct repair_options *options; /* of a command */
+
+	/* Of PARTICIPATE and VALIDATION. */
+	const struct endpoint *initiator; /* the command's coordinator */
+	/* PARTICIPATE; its tables are "keyspace.table", its children validations. */
+	bool is_incremental, is_global; /* global: of all data centers and hosts */
+	enum repair_preview preview;
+	int64_t repaired_at; /* ms; 0: nothing becomes repaired */
+	/* VALIDATION */
+	uint64_t estimated_partitions, estimated_bytes, partitions, bytes;
 };
-/* Of the last hundred commands that this node coordinates. Under a lock: the calls must be short. Any thread. */
+/* Of the last hundred commands. Under a lock: the calls must be short. Any thread. */
 void repairs_each_view(struct repairs *repairs, enum repair_view_kind kind,
     void (*each)(void *context, const struct repair_view *view), void *context);
 
@@ -282,6 +343,7 @@ struct repair_line {
 };
 struct repair_status {
 	struct uuid parent;
+	struct trace trace;
 	bool is_done, has_failed;
 	uint32_t line_count;
 	char failure[ERROR_TEXT_MAX];

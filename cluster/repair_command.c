@@ -46,6 +46,20 @@ repair_say(struct repair_command *command, bool has_percent, const char *format,
 	lock_drop(&command->repairs->lock);
 }
 
+void
+repair_trace(const struct repair_command *command, const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+
+	if (!trace_is_on(&command->trace))
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	trace_event(command->repairs->env, &command->trace, NULL, "%s", text);
+}
+
 static void
 repair_put_list(struct buffer *out, const char *const *items, uint32_t count)
 {
@@ -84,11 +98,12 @@ repair_put_options(struct buffer *out, const struct repair_command *command, uin
 		    endpoint_format_address(&options->hosts[i], address));
 	buffer_printf(out,
 	    "], previewKind: %s, # of ranges: %u, pull repair: %s, force repair: %s, optimise "
-	    "streams: false, ignore unreplicated keyspaces: %s, repairPaxos: %s, paxosOnly: "
+	    "streams: %s, ignore unreplicated keyspaces: %s, repairPaxos: %s, paxosOnly: "
 	    "%s)",
 	    previews[options->preview], (unsigned)ranges, repair_bool(options->is_pull),
-	    repair_bool(options->is_forced), repair_bool(options->ignores_unreplicated),
-	    repair_bool(!options->skips_paxos), repair_bool(options->is_paxos_only));
+	    repair_bool(options->is_forced), repair_bool(options->optimises_streams),
+	    repair_bool(options->ignores_unreplicated), repair_bool(!options->skips_paxos),
+	    repair_bool(options->is_paxos_only));
 	buffer_put_u8(out, 0);
 }
 
@@ -149,6 +164,7 @@ repair_record_parent(struct repair_command *command, int kind, const char *failu
 	    .table_count = command->table_count,
 	    .ranges = ranges,
 	    .options = &command->options,
+	    .trace = &command->trace,
 	    .failure = failure};
 
 	for (uint32_t i = 0; i < command->table_count; i++)
@@ -211,7 +227,7 @@ repair_tell_all(struct repair_command *command, enum verb verb)
 	for (uint32_t i = 0; i < command->plan.peer_count; i++)
 		if (repair_is_alive(command->plan.peers[i]))
 			repair_call(command->repairs, command->plan.peers[i], verb,
-			    buffer_slice(&payload), repair_ignore, NULL);
+			    buffer_slice(&payload), &command->trace, repair_ignore, NULL);
 	buffer_fini(&payload);
 }
 
@@ -238,7 +254,7 @@ repair_step(struct repair_command *command, const struct buffer *payload, enum v
 		command->calls[i] = NULL;
 	for (uint32_t i = 0; i < command->plan.peer_count; i++)
 		command->calls[i] = repair_call(command->repairs, command->plan.peers[i], verb,
-		    buffer_slice(payload), on_done, command);
+		    buffer_slice(payload), &command->trace, on_done, command);
 }
 
 static void repair_command_end(struct repair_command *command, const char *failure);
@@ -281,6 +297,8 @@ repair_command_close(struct repair_command *command, const char *failure)
 	repair_reach_end(command->repairs, &command->history,
 	    failure == NULL ? REPAIR_RESULT_SUCCESS : REPAIR_RESULT_FAILURE,
 	    failure != NULL ? failure : "Repair completed successfully");
+	if (trace_is_on(&command->trace))
+		repair_record_parent(command, REPAIR_RECORD_TRACE_END, NULL);
 	lock_take(&command->repairs->lock);
 	command->is_done = true;
 	command->has_failed = failure != NULL;
@@ -575,7 +593,10 @@ repair_prepare(struct repair_command *command)
 	    .parent = command->parent,
 	    .keyspace = slice_of_string(command->options.keyspace),
 	    .flags = (command->options.is_incremental ? REPAIR_IS_INCREMENTAL : 0) |
-		(command->options.is_paxos_only ? REPAIR_IS_PAXOS_ONLY : 0),
+		(command->options.is_paxos_only ? REPAIR_IS_PAXOS_ONLY : 0) |
+		(command->options.datacenter_count == 0 && command->options.host_count == 0
+			? REPAIR_IS_GLOBAL
+			: 0),
 	    .preview = (uint8_t)command->options.preview,
 	    .repaired_at = command->repaired_at,
 	    .table_count = command->table_count,
@@ -685,6 +706,8 @@ repair_command_begin(struct repair_command *command)
 	    (unsigned)command->number, parent, command->options.keyspace,
 	    options.is_failed ? "" : (const char *)options.data);
 	buffer_fini(&options);
+	if (trace_is_on(&command->trace))
+		repair_record_parent(command, REPAIR_RECORD_TRACE_START, NULL);
 	if (command->options.preview == REPAIR_PREVIEW_NONE)
 		repair_record_parent(command, REPAIR_RECORD_PARENT_START, NULL);
 	if (rc != 0) {

@@ -134,6 +134,11 @@ repairs_each_view(struct repairs *repairs, enum repair_view_kind kind,
     void (*each)(void *context, const struct repair_view *view), void *context)
 {
 	lock_take(&repairs->lock);
+	if (kind == REPAIR_VIEW_PARTICIPATE || kind == REPAIR_VIEW_VALIDATION) {
+		repair_trails_each(repairs, kind, each, context);
+		lock_drop(&repairs->lock);
+		return;
+	}
 	for (const struct repair_command *command = repairs->commands; command != NULL;
 	     command = command->next) {
 		uint32_t count = command->look_plan ? command->table_count : 0;

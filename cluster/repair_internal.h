@@ -36,13 +36,14 @@ struct repair_call {
 	void (*on_done)(
 	    void *context, struct peer *peer, struct slice result, const struct error *err);
 	void *context;
+	struct trace trace;
 };
 typedef void (*repair_call_fn)(
     void *context, struct peer *peer, struct slice result, const struct error *err);
 
-/* Ask; takes the payload's bytes (a copy). The handle is good until on_done is called. */
+/* Ask; takes the payload's bytes (a copy). trace: of the command, or NULL. The handle is good until on_done is called. */
 struct repair_call *repair_call(struct repairs *repairs, struct peer *peer, enum verb verb,
-    struct slice payload, repair_call_fn on_done, void *context);
+    struct slice payload, const struct trace *trace, repair_call_fn on_done, void *context);
 void repair_call_cancel(struct repair_call *call);
 /* For repair_call(): nobody waits. */
 void repair_ignore(void *context, struct peer *peer, struct slice result, const struct error *err);
@@ -115,6 +116,7 @@ struct repair_command {
 	struct task task;
 	uint32_t number;
 	struct uuid parent;
+	struct trace trace; /* constant; TRACE_NONE: not traced */
 
 	/* Copies. */
 	struct repair_options options;
@@ -152,6 +154,37 @@ struct repair_command {
 	uint64_t preview_ranges;
 };
 
+/* ---- what this node did for repairs, its own and others' (repair_trail.c) ---- */
+
+struct repair_validation {
+	struct uuid id, session;
+	char *table; /* owned */
+	struct ring_range *ranges; /* owned */
+	uint32_t range_count;
+	struct repair_history history; /* guarded by repairs->lock */
+	/* Relaxed: figures for who looks on. */
+	_Atomic uint64_t estimated_partitions, estimated_bytes, partitions, bytes;
+};
+
+struct repair_trail {
+	struct repair_trail *next;
+	struct uuid id; /* the command's */
+	struct endpoint initiator;
+	char *keyspace; /* owned */
+	char **tables; /* owned; "keyspace.table" */
+	uint32_t table_count;
+	struct ring_range *ranges; /* owned */
+	uint32_t range_count;
+	bool is_incremental, is_global;
+	enum repair_preview preview;
+	int64_t repaired_at;
+	/* Guarded by repairs->lock. */
+	struct repair_history history;
+	struct repair_validation **validations; /* owned */
+	uint32_t validation_count;
+	bool is_open; /* its parent still points to it */
+};
+
 struct repairs {
 	struct cluster_env *env; /* borrowed, and all that follow */
 	struct peers *peers;
@@ -165,6 +198,7 @@ struct repairs {
 	struct repair_command *commands; /* owned; the newest first */
 	uint32_t last_number;
 	struct repair_local *locals; /* owned; repair_local.c */
+	struct repair_trail *trails; /* owned; the newest first */
 
 	/* The stage's. */
 	struct repair_call *calls; /* owned */
@@ -206,6 +240,9 @@ void repair_say(struct repair_command *command, bool has_percent, const char *fo
     __attribute__((format(printf, 3, 4)));
 /* The job has ended; err: the whole session fails with it. */
 void repair_job_ended(struct repair_job *job, const struct error *err);
+/* An event of a command that is traced. */
+void repair_trace(const struct repair_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void repair_command_terminate(struct repair_command *command, const char *why);
 
 /* Terminate the command of this session, where it runs here. */
@@ -225,6 +262,15 @@ void repair_job_compare_data(struct repair_job *job);
 void repair_job_cancel(struct repair_job *job);
 void repair_job_fini(struct repair_job *job);
 
+/* ---- repair_optimise.c ---- */
+struct repair_fetch {
+	struct ring_range *ranges; /* owned */
+	uint32_t count;
+};
+/* By the trees that are there, what each participant fetches from whom: (*out)[to * peers + from]; heap. */
+int repair_job_reduce(struct repair_job *job, struct repair_fetch **out, struct error *err);
+void repair_fetches_free(struct repair_fetch *fetches, uint32_t peers); /* accepts NULL */
+
 /* ---- repair_participant.c ---- */
 void repair_participant_init(struct repairs *repairs); /* handlers */
 void repair_participant_peer_is_down(struct repairs *repairs, struct peer *peer);
@@ -236,11 +282,35 @@ void repair_reach(struct repairs *repairs, struct repair_history *history, unsig
 void repair_reach_end(struct repairs *repairs, struct repair_history *history,
     enum repair_result result, const char *text);
 
+/* ---- repair_trail.c ---- */
+struct repair_message;
+/* For a new parent, which keeps it until repair_trail_release(); then it may be forgotten, with its validations. */
+struct repair_trail *repair_trail_open(struct repairs *repairs,
+    const struct repair_message *message, const struct endpoint *initiator);
+/* why: what went wrong; NULL: nothing. */
+void repair_trail_end(struct repairs *repairs, struct repair_trail *trail, const char *why);
+void repair_trail_release(struct repairs *repairs, struct repair_trail *trail); /* accepts NULL */
+struct repair_validation *repair_trail_validation(
+    struct repairs *repairs, struct repair_trail *trail, const struct repair_message *message);
+void repair_trails_each(struct repairs *repairs, enum repair_view_kind kind,
+    void (*each)(void *context, const struct repair_view *view), void *context);
+void repair_trails_free(struct repairs *repairs);
+
 /* ---- repair_paxos.c ---- */
 void repair_job_paxos(struct repair_job *job);
 void repair_paxos_free(struct repairs *repairs);
 
 /* ---- repair_local.c ---- */
 void repair_locals_free(struct repairs *repairs);
+void repair_local_free(struct repair_local *local); /* accepts NULL */
+/* The session of a parent as it is now; a copy, NULL: none. */
+struct repair_local *repair_local_get(struct repairs *repairs, const struct uuid *id);
+/* What a session that is over, or that nobody knows of (local NULL), has of a table becomes what it was for. */
+int repair_release(struct repairs *repairs, struct table_store *table, const struct uuid *session,
+    const struct repair_local *local, struct error *err);
+
+/* ---- repair_summary.c ---- */
+/* All that it repaired was repaired later, too. */
+bool repair_is_superseded_locked(struct repairs *repairs, const struct repair_local *local);
 
 #endif

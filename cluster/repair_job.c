@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/alloc.h"
@@ -89,7 +90,7 @@ repair_job_ask(struct repair_job *job, uint32_t index, const struct repair_messa
 	repair_message_encode(message, &payload);
 	job->calls[job->call_count++] =
 	    repair_call(command->repairs, job->session->common->peers[index], message->verb,
-		buffer_slice(&payload), on_done, question);
+		buffer_slice(&payload), &command->trace, on_done, question);
 	buffer_fini(&payload);
 }
 
@@ -139,23 +140,22 @@ repair_job_synced(void *context, struct peer *peer, struct slice result, const s
 	(void)peer;
 	(void)result;
 	repair_job_take(context);
+	if (err == NULL && job->pending == 0)
+		repair_trace(job->session->command, "%s is fully synced", job->table->name);
 	if (err != NULL)
 		repair_job_end(job, err);
 	else if (job->pending == 0)
 		repair_job_end(job, NULL);
 }
 
+/* The `a`th participant fetches from the `b`th or, where that is not all, exchanges with it. */
 static void
-repair_job_sync(
-    struct repair_job *job, uint32_t a, uint32_t b, const struct ring_range *ranges, uint32_t count)
+repair_job_sync(struct repair_job *job, uint32_t a, uint32_t b, const struct ring_range *ranges,
+    uint32_t count, bool is_pull)
 {
-	struct repair_command *command = job->session->command;
 	struct repair_message message = repair_job_message(job, VERB_SYNC_REQ);
 
-	job->synced_ranges += count;
-	if (command->options.preview != REPAIR_PREVIEW_NONE)
-		return;
-	message.flags = command->options.is_pull ? REPAIR_IS_PULL : 0;
+	message.flags = is_pull ? REPAIR_IS_PULL : 0;
 	message.endpoint_count = 1;
 	message.endpoints = &job->session->common->peers[b]->endpoint;
 	message.ranges = ranges;
@@ -163,11 +163,40 @@ repair_job_sync(
 	repair_job_ask(job, a, &message, repair_job_synced);
 }
 
+static int
+repair_job_sync_optimised(struct repair_job *job, struct error *err)
+{
+	uint32_t peers = repair_job_peers(job);
+	struct repair_fetch *fetches = NULL;
+
+	if (repair_job_reduce(job, &fetches, err) != 0)
+		return -1;
+	for (uint32_t to = 0; to < peers; to++) {
+		for (uint32_t from = 0; from < peers; from++) {
+			const struct repair_fetch *fetch = &fetches[to * peers + from];
+
+			if (fetch->count > 0)
+				repair_job_sync(job, to, from, fetch->ranges, fetch->count, true);
+		}
+	}
+	repair_fetches_free(fetches, peers);
+	return 0;
+}
+
+static bool
+repair_job_is_optimised(const struct repair_job *job)
+{
+	const struct repair_options *options = &job->session->command->options;
+
+	return options->optimises_streams && !options->is_pull;
+}
+
 /* Two participants' trees; the first one, which is this node where it is one of the pair, is asked to do it. */
 static int
 repair_job_compare(struct repair_job *job, uint32_t a, uint32_t b, struct error *err)
 {
-	char names[2][ENDPOINT_TEXT_SIZE];
+	const struct repair_options *options = &job->session->command->options;
+	char names[2][ENDPOINT_TEXT_SIZE], text[2 * ENDPOINT_TEXT_SIZE + 128];
 	uint32_t ranges = repair_job_ranges(job), count = 0;
 	struct ring_range *all = NULL;
 	int rc = 0;
@@ -189,13 +218,18 @@ repair_job_compare(struct repair_job *job, uint32_t a, uint32_t b, struct error 
 		endpoint_format(&job->session->common->peers[a]->endpoint, names[0]);
 		endpoint_format(&job->session->common->peers[b]->endpoint, names[1]);
 		if (count == 0)
-			log_info("Endpoints /%s and /%s are consistent for %s", names[0], names[1],
-			    job->table->name);
+			snprintf(text, sizeof(text), "Endpoints /%s and /%s are consistent for %s",
+			    names[0], names[1], job->table->name);
 		else
-			log_info("Endpoints /%s and /%s have %u range(s) out of sync for %s",
-			    names[0], names[1], (unsigned)count, job->table->name);
-		if (count > 0)
-			repair_job_sync(job, a, b, all, count);
+			snprintf(text, sizeof(text),
+			    "Endpoints /%s and /%s have %u range(s) out of sync for %s", names[0],
+			    names[1], (unsigned)count, job->table->name);
+		log_info("%s", text);
+		repair_trace(job->session->command, "%s", text);
+		job->synced_ranges += count;
+		if (count > 0 && options->preview == REPAIR_PREVIEW_NONE &&
+		    !repair_job_is_optimised(job))
+			repair_job_sync(job, a, b, all, count, options->is_pull);
 	}
 	free(all);
 	return rc;
@@ -216,6 +250,11 @@ repair_job_compare_all(struct repair_job *job)
 			repair_job_end(job, &err);
 			return;
 		}
+	}
+	if (command->options.preview == REPAIR_PREVIEW_NONE && repair_job_is_optimised(job) &&
+	    repair_job_sync_optimised(job, &err) != 0) {
+		repair_job_end(job, &err);
+		return;
 	}
 	if (job->pending > 0)
 		repair_reach(command->repairs, &job->history, REPAIR_JOB_STREAM_START);
@@ -276,6 +315,7 @@ repair_job_validated(void *context, struct peer *peer, struct slice result, cons
 		return;
 	}
 	log_debug("Received merkle tree for %s from /%s", job->table->name, address);
+	repair_trace(command, "Received merkle tree for %s from /%s", job->table->name, address);
 	repair_job_validate_next(job, job->chains[index]);
 	if (job->pending == 0)
 		repair_job_compare_all(job);

@@ -31,6 +31,12 @@ repair_state_name(enum repair_state state)
 }
 
 bool
+repair_local_is_kept(const struct repair_local *local)
+{
+	return local->state == REPAIR_FINALIZED && local->repaired_at > 0;
+}
+
+bool
 repair_state_is_over(enum repair_state state)
 {
 	return state == REPAIR_FINALIZED || state == REPAIR_HAS_FAILED;
@@ -48,9 +54,11 @@ repair_local_find_locked(struct repairs *repairs, const struct uuid *id)
 	return NULL;
 }
 
-static void
+void
 repair_local_free(struct repair_local *local)
 {
+	if (local == NULL)
+		return;
 	free((void *)local->tables);
 	free((void *)local->ranges);
 	free((void *)local->participants);
@@ -87,27 +95,47 @@ repair_now_ms(struct repairs *repairs)
 	return (int64_t)(env_wall_us(repairs->env->env) / 1000);
 }
 
-/* Those that ended long ago are forgotten. */
-static void
+/*
+ * Those that ended long ago are forgotten; but the last one that repaired a range tells when it was repaired. Returns them,
+ * the caller's.
+ */
+static struct repair_local *
 repair_local_forget_locked(struct repairs *repairs)
 {
 	int64_t now = repair_now_ms(repairs);
+	struct repair_local *forgotten = NULL;
 
 	for (struct repair_local **at = &repairs->locals; *at != NULL;) {
 		struct repair_local *local = *at;
 
 		if (!repair_state_is_over(local->state) ||
-		    now - local->last_update_ms < REPAIR_KEPT_MS) {
+		    now - local->last_update_ms < REPAIR_KEPT_MS ||
+		    (repair_local_is_kept(local) && !repair_is_superseded_locked(repairs, local))) {
 			at = &local->next;
 			continue;
 		}
 		*at = local->next;
-		repair_local_free(local);
+		local->next = forgotten;
+		forgotten = local;
+	}
+	return forgotten;
+}
+
+/* Their rows go too. */
+static void
+repair_local_drop(struct repairs *repairs, struct repair_local *forgotten)
+{
+	while (forgotten != NULL) {
+		struct repair_local *next = forgotten->next;
+
+		if (repair_local_is_kept(forgotten))
+			repairs->ops.forget(repairs->ops.context, &forgotten->id);
+		repair_local_free(forgotten);
+		forgotten = next;
 	}
 }
 
-/* The session of a parent as it is now; a copy, NULL: none. */
-static struct repair_local *
+struct repair_local *
 repair_local_get(struct repairs *repairs, const struct uuid *id)
 {
 	struct repair_local *local, *copy = NULL;
@@ -172,6 +200,14 @@ repair_add_pending(void *context, const struct uuid *session, uint64_t bytes)
 	pending->ids[pending->count++] = *session;
 }
 
+int
+repair_release(struct repairs *repairs, struct table_store *table, const struct uuid *session,
+    const struct repair_local *local, struct error *err)
+{
+	return store_finish_repair(repairs->store, table, session,
+	    local != NULL && local->state == REPAIR_FINALIZED ? local->repaired_at : 0, err);
+}
+
 /* Data of sessions that ended, or that nobody knows of, is what it became with their end. */
 static void
 repair_reconcile_table(struct repairs *repairs, struct table_store *table)
@@ -184,13 +220,10 @@ repair_reconcile_table(struct repairs *repairs, struct table_store *table)
 		struct repair_local *local = repair_local_get(repairs, &pending.ids[i]);
 
 		if ((local == NULL || repair_state_is_over(local->state)) &&
-		    store_finish_repair(repairs->store, table, &pending.ids[i],
-			local != NULL && local->state == REPAIR_FINALIZED ? local->repaired_at : 0,
-			&err) != 0)
+		    repair_release(repairs, table, &pending.ids[i], local, &err) != 0)
 			log_error("%s.%s: %s", table_store_keyspace(table), table_store_name(table),
 			    err.text);
-		if (local != NULL)
-			repair_local_free(local);
+		repair_local_free(local);
 	}
 	free(pending.ids);
 }
@@ -257,18 +290,19 @@ int
 repair_local_prepare(struct repair_work *work, struct error *err)
 {
 	struct repairs *repairs = work->parent->repairs;
-	struct repair_local fresh = repair_local_of_parent(work->parent), *local;
+	struct repair_local fresh = repair_local_of_parent(work->parent), *local, *forgotten;
 	enum repair_state state = REPAIR_PREPARING;
 	int rc;
 
 	lock_take(&repairs->lock);
-	repair_local_forget_locked(repairs);
+	forgotten = repair_local_forget_locked(repairs);
 	if (repair_local_find_locked(repairs, &fresh.id) == NULL) {
 		local = repair_local_copy(&fresh);
 		local->next = repairs->locals;
 		repairs->locals = local;
 	}
 	lock_drop(&repairs->lock);
+	repair_local_drop(repairs, forgotten);
 	if (!repair_local_go(repairs, &fresh.id, &state, &rc, err))
 		return repair_is_over_error(err);
 	if (rc == 0)
@@ -465,7 +499,7 @@ repair_question_ask(struct repairs *repairs, struct repair_local *local)
 	repair_message_encode(&message, &payload);
 	for (uint32_t i = 0; i < local->participant_count; i++)
 		repair_call(repairs, repair_peer(repairs, &local->participants[i]), VERB_STATUS_REQ,
-		    buffer_slice(&payload), repair_question_answered, question);
+		    buffer_slice(&payload), NULL, repair_question_answered, question);
 	buffer_fini(&payload);
 }
 
@@ -594,7 +628,7 @@ repair_cancel(struct task *task, struct worker *worker)
 	repair_message_encode(&message, &payload);
 	for (uint32_t i = 0; i < local->participant_count; i++)
 		repair_call(repairs, repair_peer(repairs, &local->participants[i]),
-		    VERB_FAILED_SESSION_MSG, buffer_slice(&payload), repair_ignore, NULL);
+		    VERB_FAILED_SESSION_MSG, buffer_slice(&payload), NULL, repair_ignore, NULL);
 	buffer_fini(&payload);
 	repair_local_free(local);
 	free(cancellation);

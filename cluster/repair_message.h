@@ -25,7 +25,12 @@
 #include "cluster/topology.h"
 
 enum { REPAIR_WORKING, REPAIR_DONE, REPAIR_FAILED };
-enum { REPAIR_IS_INCREMENTAL = 1, REPAIR_IS_PULL = 2, REPAIR_IS_PAXOS_ONLY = 4 };
+enum {
+	REPAIR_IS_INCREMENTAL = 1,
+	REPAIR_IS_PULL = 2,
+	REPAIR_IS_PAXOS_ONLY = 4,
+	REPAIR_IS_GLOBAL = 8, /* of all data centers and hosts */
+};
 
 struct repair_message {
 	enum verb verb;

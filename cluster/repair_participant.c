@@ -53,6 +53,7 @@ repair_parent_free(struct repair_parent *parent)
 	}
 	while (parent->works != NULL)
 		repair_work_free(parent->works);
+	repair_trail_release(parent->repairs, parent->trail);
 	while (parent->snapshots != NULL) {
 		struct repair_snapshot *snapshot = parent->snapshots;
 
@@ -66,13 +67,15 @@ repair_parent_free(struct repair_parent *parent)
 	free(parent);
 }
 
-/* Nobody asks any more: what runs is told, what waits goes. */
+/* Nobody asks any more: what runs is told, what waits goes. why: NULL, or what went wrong. */
 static void
-repair_parent_close(struct repair_parent *parent)
+repair_parent_close(struct repair_parent *parent, const char *why)
 {
 	struct repairs *repairs = parent->repairs;
 	struct repair_work *next;
 
+	if (parent->trail != NULL)
+		repair_trail_end(repairs, parent->trail, why);
 	repairs->closed[repairs->next_closed++ % REPAIR_CLOSED_KEPT] = parent->id;
 	parent->is_closed = true;
 	for (struct repair_work *work = parent->works; work != NULL; work = next) {
@@ -243,6 +246,15 @@ repair_find_table(
 	return table;
 }
 
+/* A range that wraps counts as what is behind its begin. */
+static void
+repair_estimate(struct repairs *repairs, struct table_store *table, struct ring_range range,
+    uint64_t *partitions, uint64_t *bytes)
+{
+	store_range_estimate(repairs->store, table, range.left,
+	    range.left < range.right ? range.right : INT64_MIN, partitions, bytes);
+}
+
 /* What is in memory shall count, and be compared. */
 static int
 repair_run_prepare(struct repair_work *work, struct error *err)
@@ -267,12 +279,7 @@ repair_run_prepare(struct repair_work *work, struct error *err)
 		for (uint32_t j = 0; j < parent->range_count && rc == 0; j++) {
 			uint64_t found, bytes;
 
-			/* One that wraps counts as what is behind its begin: an estimate. */
-			store_range_estimate(repairs->store, table, parent->ranges[j].left,
-			    parent->ranges[j].left < parent->ranges[j].right
-				? parent->ranges[j].right
-				: INT64_MIN,
-			    &found, &bytes);
+			repair_estimate(repairs, table, parent->ranges[j], &found, &bytes);
 			partitions += found;
 		}
 		schema_unref(schema);
@@ -320,7 +327,8 @@ repair_validation_progress(void *context, uint64_t partitions, uint64_t bytes, s
 	struct repair_work *work = context;
 
 	work->partitions += partitions;
-	(void)bytes;
+	atomic_fetch_add_explicit(&work->validation->partitions, partitions, memory_order_relaxed);
+	atomic_fetch_add_explicit(&work->validation->bytes, bytes, memory_order_relaxed);
 	if (atomic_load_explicit(&work->is_cancelled, memory_order_relaxed))
 		return error_set(err, ERROR_SHUTDOWN, "Validation was cancelled");
 	return 0;
@@ -337,15 +345,44 @@ repair_log_validation(const struct repair_work *work)
 	log_info("[repair #%s] Validated %" PRIu64 " partitions of %s.%.*s", session,
 	    work->partitions, work->parent->keyspace, (int)table->name.size,
 	    (const char *)table->name.data);
+	trace_event(work->parent->repairs->env, &work->request->trace, NULL,
+	    "Validated %" PRIu64 " partitions of %s.%.*s", work->partitions, work->parent->keyspace,
+	    (int)table->name.size, (const char *)table->name.data);
+}
+
+/* What it will read, about. */
+static void
+repair_estimate_validation(struct repair_work *work)
+{
+	const struct repair_message *message = &work->message;
+	struct repairs *repairs = work->parent->repairs;
+	struct schema *schema;
+	struct error err;
+	struct table_store *table = repair_find_table(repairs, &message->table, &schema, &err);
+
+	for (uint32_t i = 0; table != NULL && i < message->range_count; i++) {
+		uint64_t partitions, bytes;
+
+		repair_estimate(repairs, table, message->ranges[i], &partitions, &bytes);
+		atomic_fetch_add_explicit(
+		    &work->validation->estimated_partitions, partitions, memory_order_relaxed);
+		atomic_fetch_add_explicit(
+		    &work->validation->estimated_bytes, bytes, memory_order_relaxed);
+	}
+	if (table != NULL)
+		schema_unref(schema);
 }
 
 static int
 repair_run_validation(struct repair_work *work, struct error *err)
 {
 	const struct repair_message *message = &work->message;
+	struct repairs *repairs = work->parent->repairs;
 	struct buffer encoded;
 	int rc = 0;
 
+	repair_reach(repairs, &work->validation->history, REPAIR_VALIDATION_START);
+	repair_estimate_validation(work);
 	if (work->snapshot == NULL)
 		work->snapshot = repair_snapshot_new(work, err);
 	if (work->snapshot == NULL)
@@ -374,8 +411,12 @@ repair_run_validation(struct repair_work *work, struct error *err)
 	}
 	buffer_fini(&encoded);
 	if (rc == 0)
+		rc = buffer_check(&work->result, err);
+	if (rc == 0) {
 		repair_log_validation(work);
-	return rc == 0 ? buffer_check(&work->result, err) : rc;
+		repair_reach(repairs, &work->validation->history, REPAIR_VALIDATION_SENDING_TREES);
+	}
+	return rc;
 }
 
 static int
@@ -392,6 +433,8 @@ repair_sync_done(struct repair_sync *sync, const struct error *err)
 	struct repair_work *work =
 	    (struct repair_work *)((char *)sync - offsetof(struct repair_work, sync));
 
+	trace_event(work->parent->repairs->env, &work->request->trace, NULL, "%s",
+	    err == NULL ? "Sync complete" : err->text);
 	buffer_put_u8(&work->result, REPAIR_DONE);
 	if (err != NULL)
 		repair_work_fail(work, err);
@@ -407,6 +450,7 @@ repair_run_sync(struct repair_work *work, struct error *err)
 	struct repairs *repairs = parent->repairs;
 	const struct table_metadata *metadata;
 	struct schema *schema = repairs->ops.schema(repairs->ops.context);
+	char address[ENDPOINT_TEXT_SIZE];
 	const char *name = NULL;
 
 	metadata = schema_table_by_id(schema, &message->table);
@@ -425,6 +469,9 @@ repair_run_sync(struct repair_work *work, struct error *err)
 	    .has_pending_repair = (parent->flags & REPAIR_IS_INCREMENTAL) != 0,
 	    .pending_repair = parent->id,
 	    .on_done = repair_sync_done};
+	trace_event(repairs->env, &work->request->trace, NULL,
+	    "Syncing %u range(s) of %s.%s with /%s", (unsigned)message->range_count,
+	    parent->keyspace, name, endpoint_format(&message->endpoints[0], address));
 	repairs->ops.sync(repairs->ops.context, &work->sync);
 	return 1;
 }
@@ -471,6 +518,10 @@ repair_work_run(struct task *task, struct worker *worker)
 		buffer_put_u8(&work->result, REPAIR_DONE);
 	if (rc < 0)
 		repair_work_fail(work, &err);
+	if (work->validation != NULL)
+		repair_reach_end(work->parent->repairs, &work->validation->history,
+		    rc < 0 ? REPAIR_RESULT_FAILURE : REPAIR_RESULT_SUCCESS,
+		    rc < 0 ? err.text : NULL);
 	if (rc <= 0)
 		repair_work_finish(work);
 }
@@ -585,15 +636,31 @@ repair_work_start(struct repair_parent *parent, struct message *request, struct 
 	work->next = parent->works;
 	parent->works = work;
 	repair_park(work, request);
-	if (message->verb == VERB_VALIDATION_REQ)
+	if (message->verb == VERB_VALIDATION_REQ) {
 		work->snapshot = repair_snapshot_take(parent, message);
+		work->validation = repair_trail_validation(repairs, parent->trail, message);
+	}
 	work->task.run = repair_work_run;
 	if (!cluster_submit(repairs->env, CLUSTER_STAGE_VALIDATION, &work->task)) {
+		if (work->validation != NULL)
+			repair_reach_end(repairs, &work->validation->history, REPAIR_RESULT_FAILURE,
+			    "ValidationExecutor is full");
 		repair_respond(repairs, request, REPAIR_FAILED, "ValidationExecutor is full");
 		repair_work_free(work);
 		return;
 	}
 	repair_tick_start(repairs);
+}
+
+static struct repair_parent *
+repair_parent_begin(
+    struct repairs *repairs, const struct repair_message *message, const struct message *request)
+{
+	struct repair_parent *parent =
+	    repair_parent_new(repairs, message, repair_peer(repairs, &request->from));
+
+	parent->trail = repair_trail_open(repairs, message, &request->from);
+	return parent;
 }
 
 static void
@@ -606,7 +673,7 @@ repair_handle_asked(struct repairs *repairs, struct message *request, struct are
 
 	if (parent == NULL && message->verb == VERB_PREPARE_MSG &&
 	    !repair_was_closed(repairs, &message->parent))
-		parent = repair_parent_new(repairs, message, repair_peer(repairs, &request->from));
+		parent = repair_parent_begin(repairs, message, request);
 	if (parent == NULL &&
 	    (message->verb == VERB_FINALIZE_COMMIT_MSG || message->verb == VERB_FAILED_SESSION_MSG))
 		parent = repair_local_parent(repairs, &message->parent);
@@ -616,6 +683,9 @@ repair_handle_asked(struct repairs *repairs, struct message *request, struct are
 		parent = repair_parent_new(repairs, message, repair_peer(repairs, &request->from));
 		parent->is_passing = true;
 	}
+	/* Only what was prepared is validated. */
+	if (parent != NULL && parent->trail == NULL && message->verb == VERB_VALIDATION_REQ)
+		parent = NULL;
 	if (parent == NULL && message->verb == VERB_FAILED_SESSION_MSG) {
 		repair_respond(repairs, request, REPAIR_DONE, ""); /* nothing of it here */
 		arena_fini(arena);
@@ -648,7 +718,7 @@ repair_handle_cleanup(
 	struct repair_parent *parent = repair_parent_find(repairs, &message->parent);
 
 	if (parent != NULL)
-		repair_parent_close(parent);
+		repair_parent_close(parent, NULL);
 	repair_respond(repairs, request, REPAIR_DONE, "");
 }
 
@@ -747,15 +817,18 @@ repair_fail_orphan(struct repair_parent *parent)
 	buffer_init(&payload);
 	repair_message_encode(&message, &payload);
 	repair_call(parent->repairs, peers_local(parent->repairs->peers), VERB_FAILED_SESSION_MSG,
-	    buffer_slice(&payload), repair_ignore, NULL);
+	    buffer_slice(&payload), NULL, repair_ignore, NULL);
 	buffer_fini(&payload);
 }
 
 void
 repair_participant_peer_is_down(struct repairs *repairs, struct peer *peer)
 {
+	char address[ENDPOINT_TEXT_SIZE], why[ENDPOINT_TEXT_SIZE + 32];
 	struct repair_parent *next;
 
+	snprintf(
+	    why, sizeof(why), "Coordinator /%s died", endpoint_format(&peer->endpoint, address));
 	for (struct repair_parent *parent = repairs->parents; parent != NULL; parent = next) {
 		next = parent->next;
 		if (parent->coordinator != peer || parent->is_closed)
@@ -764,7 +837,7 @@ repair_participant_peer_is_down(struct repairs *repairs, struct peer *peer)
 			repair_local_check_later(repairs);
 		else if ((parent->flags & REPAIR_IS_INCREMENTAL) != 0)
 			repair_fail_orphan(parent);
-		repair_parent_close(parent);
+		repair_parent_close(parent, why);
 	}
 }
 

@@ -37,6 +37,8 @@ struct repair_parent {
 	struct endpoint *participants; /* owned */
 	uint32_t participant_count;
 
+	struct repair_trail *trail; /* repairs->trails'; NULL: of no command */
+
 	/* The stage's. */
 	struct repair_work *works; /* owned */
 	struct repair_snapshot *snapshots; /* owned */
@@ -58,6 +60,7 @@ struct repair_work {
 	struct cluster_timer timer;
 	uint64_t began_ns;
 	uint64_t partitions; /* validated */
+	struct repair_validation *validation; /* VALIDATION: the trail's */
 	struct buffer result; /* of the answer, with its status */
 	atomic_bool is_cancelled; /* relaxed: a hint to who runs */
 

@@ -363,7 +363,7 @@ repair_paxos_ask(struct repair_paxos_plan *plan)
 		repair_message_encode(&message, &payload);
 		paxos->pending++;
 		repair_call(paxos->repairs, plan->shares[i].peer, message.verb,
-		    buffer_slice(&payload), repair_paxos_answered, paxos);
+		    buffer_slice(&payload), NULL, repair_paxos_answered, paxos);
 		buffer_fini(&payload);
 	}
 }

@@ -197,8 +197,10 @@ stream_job_start(struct stream_job *job, struct stream_wait *wait)
 	job->sessions = NULL;
 	job->session_count = 0;
 	/* The job may be gone with the last of them. */
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		streams_add(sessions[i]->streams, sessions[i]);
+		stream_history_begin(sessions[i]);
+	}
 	for (uint32_t i = 0; i < count; i++)
 		stream_session_start(sessions[i]);
 	free(sessions);
@@ -377,6 +379,7 @@ streams_free(struct streams *streams)
 			stream_job_free(job);
 		stream_session_free(session);
 	}
+	stream_histories_free(streams);
 	lock_fini(&streams->lock);
 	free(streams);
 }

@@ -121,6 +121,7 @@ struct stream_progress {
 	const char *keyspace, *table;
 	const char *file; /* the SSTable's id */
 	uint64_t bytes, total;
+	uint64_t planned; /* what the total was thought to be; the flow's was made of it */
 };
 
 struct stream_flow {
@@ -142,6 +143,25 @@ struct stream_session_info {
 /* Sessions under way, those of a job together. Borrowed for the call, which must be short: it runs under a lock. */
 void streams_each(struct streams *streams,
     void (*each)(void *context, const struct stream_session_info *info), void *context);
+
+struct stream_sums {
+	uint64_t bytes_to_receive, bytes_received, bytes_to_send, bytes_sent;
+	uint64_t files_to_receive, files_received, files_to_send, files_sent;
+};
+
+struct stream_plan_info {
+	struct uuid plan_id;
+	enum stream_operation operation;
+	bool is_follower; /* the other side began it */
+	struct peer *const *peers;
+	uint32_t peer_count;
+	int64_t init_ms, start_ms, end_ms; /* 0: not yet */
+	const char *failure; /* of the first session that failed; NULL: none */
+	struct stream_sums sums;
+};
+/* Plans under way, and the last hundred that ended. Borrowed for the call, which must be short: it runs under a lock. */
+void streams_each_plan(struct streams *streams,
+    void (*each)(void *context, const struct stream_plan_info *info), void *context);
 
 struct streams_stats {
 	uint64_t bytes_sent, bytes_received; /* since the start */

@@ -212,6 +212,7 @@ stream_resume_take_over(struct stream_session *session)
 		return false;
 	}
 	stream_resume_swap(session, old);
+	stream_history_move(session, old);
 	atomic_store(&old->state, STREAM_TAKEN);
 	lock_take(&old->lock);
 	old->is_parked = false;

@@ -179,6 +179,7 @@ stream_count_begin(struct stream_session *session, struct stream_count *count,
 	    .table = table_store_name(table),
 	    .file = xstrdup(file),
 	    .total = total,
+	    .planned = total,
 	};
 	lock_drop(&session->lock);
 }
@@ -188,15 +189,18 @@ stream_count_bytes(
     struct stream_session *session, struct stream_count *count, uint64_t bytes, bool is_done)
 {
 	struct stream_progress *at;
+	uint64_t before;
 
 	lock_take(&session->lock);
 	at = &count->progress[count->flow.progress_count - 1];
+	before = at->total;
 	at->bytes += bytes;
 	count->flow.bytes_done += bytes;
 	if (is_done)
 		at->total = at->bytes;
 	else if (at->total < at->bytes)
 		at->total = at->bytes;
+	count->flow.bytes += at->total - before; /* may wrap: it is less then */
 	lock_drop(&session->lock);
 }
 
@@ -208,6 +212,7 @@ stream_count_undo(struct stream_session *session, struct stream_count *count)
 	lock_take(&session->lock);
 	at = &count->progress[--count->flow.progress_count];
 	count->flow.bytes_done -= at->bytes;
+	count->flow.bytes += at->planned - at->total;
 	free((char *)at->file);
 	lock_drop(&session->lock);
 }
@@ -236,6 +241,7 @@ stream_session_tell(struct stream_session *session, const struct error *err)
 	else
 		streams->stats.sessions_failed++;
 	lock_drop(&streams->lock);
+	stream_history_end(session, err);
 	uuid_format(&session->plan_id, plan);
 	if (err == NULL)
 		log_info("[Stream #%s] Session with %s is complete", plan,
@@ -412,8 +418,10 @@ stream_session_on_init(
 	session->pending_repair = message->init.pending_repair;
 	lock_drop(&session->lock);
 	session->is_resuming = message->init.resumes;
-	if (!session->is_resuming)
+	if (!session->is_resuming) {
 		atomic_store(&session->state, STREAM_PREPARING);
+		stream_history_begin(session);
+	}
 	return 0;
 }
 
@@ -462,6 +470,7 @@ stream_session_on_prepare(
 		stream_session_say(session, &answer);
 	}
 	atomic_store(&session->state, STREAM_STREAMING);
+	stream_history_start(session);
 	return 0;
 }
 

@@ -71,6 +71,7 @@ struct stream_session {
 	enum stream_operation operation;
 	bool has_pending_repair;
 	struct uuid pending_repair;
+	bool has_history; /* guarded by streams->lock: it counts in its plan's state */
 
 	struct lock lock;
 	/* Guarded by lock. */
@@ -144,6 +145,7 @@ struct streams {
 	struct lock lock;
 	/* Guarded by lock. */
 	struct stream_session *sessions; /* owned */
+	struct stream_history *histories; /* owned; stream_history.c; the newest first */
 	struct streams_stats stats;
 	uint64_t free_ns[STREAM_LIMIT_COUNT]; /* when the limit lets the next bytes go */
 
@@ -213,6 +215,16 @@ uint64_t stream_session_now(const struct stream_session *session);
 /* The file that was under way did not arrive. */
 void stream_count_undo(struct stream_session *session, struct stream_count *count);
 void stream_count_fini(struct stream_count *count);
+
+/* ---- stream_history.c ---- */
+
+/* What the session's plan is about is known; then, that both sides have chosen files; its end (err: NULL where it ended well). */
+void stream_history_begin(struct stream_session *session);
+void stream_history_start(struct stream_session *session);
+void stream_history_end(struct stream_session *session, const struct error *err);
+/* `session` goes on in the place of `old`. */
+void stream_history_move(struct stream_session *session, struct stream_session *old);
+void stream_histories_free(struct streams *streams);
 
 /* ---- stream_resume.c ---- */
 

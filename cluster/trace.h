@@ -16,7 +16,7 @@ struct message;
 struct worker;
 
 /* Of Cassandra's TraceType: it says how long events are kept. */
-enum trace_type { TRACE_NONE, TRACE_QUERY, TRACE_TYPE_COUNT };
+enum trace_type { TRACE_NONE, TRACE_QUERY, TRACE_REPAIR, TRACE_TYPE_COUNT };
 
 struct trace {
 	struct uuid session;

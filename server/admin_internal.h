@@ -96,8 +96,10 @@ int admin_post_truncate_hints(struct admin_call *call, struct error *err);
 /* Repair (admin_repair.c). */
 int admin_get_repair(struct admin_call *call, struct error *err);
 int admin_get_pending_repairs(struct admin_call *call, struct error *err);
+int admin_get_repaired(struct admin_call *call, struct error *err);
 int admin_get_repair_sessions(struct admin_call *call, struct error *err);
 int admin_post_cancel_repair(struct admin_call *call, struct error *err);
+int admin_post_cleanup_repairs(struct admin_call *call, struct error *err);
 int admin_post_repair(struct admin_call *call, struct error *err);
 int admin_post_terminate_repairs(struct admin_call *call, struct error *err);
 

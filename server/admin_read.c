@@ -735,6 +735,7 @@ const struct admin_route admin_reads[] = {
     {"proxyhistograms", false, admin_get_proxy_histograms},
     {"pendingrepairs", false, admin_get_pending_repairs},
     {"repair", false, admin_get_repair},
+    {"repaired", false, admin_get_repaired},
     {"repairsessions", false, admin_get_repair_sessions},
     {"ring", false, admin_get_ring},
     {"seeds", false, admin_get_seeds},

@@ -4,9 +4,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "cluster/range_streamer.h"
 #include "server/admin_internal.h"
 #include "server/cluster.h"
+#include "server/internal_query.h"
 #include "server/node.h"
+#include "server/operations.h"
 
 enum { ADMIN_REPAIR_THREADS_MAX = 4 }; /* RepairOption.MAX_JOB_THREADS */
 
@@ -110,6 +113,8 @@ admin_repair_options(struct admin_call *call, struct repair_options *options, st
 	options->ignores_unreplicated = admin_is_true(call, "ignoreunreplicated");
 	options->is_paxos_only = admin_is_true(call, "paxosonly");
 	options->skips_paxos = admin_is_true(call, "skippaxos");
+	options->optimises_streams = admin_is_true(call, "optimise");
+	options->is_traced = admin_is_true(call, "trace");
 	return 0;
 }
 
@@ -186,19 +191,70 @@ admin_add_line(void *context, const struct repair_line *line)
 	json_array_append_new(context, json);
 }
 
+/* Events of a traced command since a moment; events of other nodes come late, so the caller has some of them already. */
+static int
+admin_add_events(
+    struct admin_call *call, const struct trace *trace, int64_t since_ms, struct error *err)
+{
+	struct endpoint own = peers_local(call->node->cluster->peers)->endpoint;
+	uint8_t since[8];
+	const struct slice values[] = {slice_of(trace->session.bytes, sizeof(trace->session.bytes)),
+	    slice_of(since, sizeof(since))};
+	struct slice cells[INTERNAL_COLUMNS_MAX];
+	struct internal_rows rows;
+	json_t *events = json_array();
+
+	admin_set(call->answer, "events", events);
+	store_u64(since, (uint64_t)since_ms);
+	if (internal_select(call->node->executor,
+		"SELECT event_id, source, activity FROM system_traces.events WHERE session_id = ? "
+		"AND event_id >= minTimeuuid(?)",
+		values, 2, &rows, err) != 0)
+		return -1;
+	while (internal_rows_next(&rows, cells)) {
+		struct endpoint source = {.size = (uint8_t)cells[1].size};
+		char id[UUID_TEXT_SIZE], address[ENDPOINT_TEXT_SIZE];
+		struct uuid event;
+		json_t *json;
+
+		if (cells[0].size != sizeof(event.bytes) ||
+		    (cells[1].size != 4 && cells[1].size != 16) || slice_is_null(cells[2]))
+			continue;
+		memcpy(event.bytes, cells[0].data, sizeof(event.bytes));
+		memcpy(source.address, cells[1].data, cells[1].size);
+		json = json_object();
+		uuid_format(&event, id);
+		admin_set_text(json, "id", id);
+		admin_set(json, "time_ms",
+		    json_integer((int64_t)(uuid_ticks(&event) - uuid_ticks_of_unix_us(0)) / 10000));
+		if (source.size != own.size || memcmp(source.address, own.address, own.size) != 0)
+			admin_set(json, "text",
+			    json_sprintf("/%s: %.*s", endpoint_format_address(&source, address),
+				(int)cells[2].size, (const char *)cells[2].data));
+		else
+			admin_set(
+			    json, "text", json_stringn((const char *)cells[2].data, cells[2].size));
+		json_array_append_new(events, json);
+	}
+	internal_rows_fini(&rows);
+	return 0;
+}
+
 int
 admin_get_repair(struct admin_call *call, struct error *err)
 {
 	struct repair_status status;
 	char parent[UUID_TEXT_SIZE];
-	int64_t command, from = 0;
+	int64_t command, from = 0, since_ms = 0;
 	json_t *lines = json_array();
 
 	admin_set(call->answer, "lines", lines);
 	if (!admin_is_ready(call, err) ||
 	    admin_need_number(call, "command", 1, INT32_MAX, &command, err) != 0 ||
 	    (admin_argument(call, "from") != NULL &&
-		admin_need_number(call, "from", 0, INT32_MAX, &from, err) != 0))
+		admin_need_number(call, "from", 0, INT32_MAX, &from, err) != 0) ||
+	    (admin_argument(call, "since") != NULL &&
+		admin_need_number(call, "since", 0, INT64_MAX, &since_ms, err) != 0))
 		return -1;
 	if (!repairs_status(call->node->cluster->repairs, (uint32_t)command, (uint32_t)from,
 		admin_add_line, lines, &status))
@@ -209,7 +265,8 @@ admin_get_repair(struct admin_call *call, struct error *err)
 	admin_set(call->answer, "is_done", json_boolean(status.is_done));
 	admin_set(call->answer, "has_failed", json_boolean(status.has_failed));
 	admin_set_text(call->answer, "failure", status.failure);
-	return 0;
+	return trace_is_on(&status.trace) ? admin_add_events(call, &status.trace, since_ms, err)
+					  : 0;
 }
 
 int
@@ -225,9 +282,9 @@ admin_post_terminate_repairs(struct admin_call *call, struct error *err)
 /* ---- incremental repairs (repair_admin) ------------------------------------------------------------------ */
 
 struct admin_sessions {
-	struct admin_call *call;
 	json_t *list;
 	bool has_all;
+	const struct ring_range *range; /* NULL: all */
 };
 
 static void
@@ -237,7 +294,8 @@ admin_add_session(void *context, const struct repair_local *local)
 	json_t *json, *participants;
 	char id[UUID_TEXT_SIZE], address[ENDPOINT_TEXT_SIZE];
 
-	if (!sessions->has_all && repair_state_is_over(local->state))
+	if ((!sessions->has_all && repair_state_is_over(local->state)) ||
+	    (sessions->range != NULL && !repair_local_has_range(local, sessions->range, 1)))
 		return;
 	json = json_object();
 	participants = json_array();
@@ -257,11 +315,15 @@ admin_add_session(void *context, const struct repair_local *local)
 int
 admin_get_repair_sessions(struct admin_call *call, struct error *err)
 {
-	struct admin_sessions sessions = {call, json_array(), admin_is_true(call, "all")};
+	struct admin_sessions sessions = {json_array(), admin_is_true(call, "all"), NULL};
+	struct ring_range range;
+	bool has_range;
 
 	admin_set(call->answer, "sessions", sessions.list);
-	if (!admin_is_ready(call, err))
+	if (!admin_is_ready(call, err) || admin_repair_range(call, &range, &has_range, err) != 0)
 		return -1;
+	if (has_range)
+		sessions.range = &range;
 	repairs_each_session(call->node->cluster->repairs, admin_add_session, &sessions);
 	return 0;
 }
@@ -280,45 +342,137 @@ admin_post_cancel_repair(struct admin_call *call, struct error *err)
 	    call->node->cluster->repairs, &session, admin_is_true(call, "force"), err);
 }
 
-/* What is pending in one table: bytes and SSTables of all sessions. */
-struct admin_pending {
-	uint64_t bytes, sstables;
-};
+/* ---- tables and ranges that repair_admin asks about ------------------------------------------------------ */
+
+/* One table; ranges: those that were given, or all that this node is a replica of. */
+typedef void (*admin_summary_fn)(struct admin_call *call, json_t *json, struct table_store *table,
+    const struct ring_range *ranges, uint32_t range_count);
 
 static void
-admin_count_pending(void *context, const struct uuid *session, uint64_t bytes)
+admin_summarize(struct admin_call *call, json_t *list, const struct topology *topology,
+    const struct keyspace_metadata *keyspace, struct table_store *table,
+    const struct ring_range *given, admin_summary_fn summarize)
 {
-	struct admin_pending *pending = context;
+	struct ring_range *own = NULL;
+	uint32_t count = given != NULL
+	    ? 1
+	    : replication_ranges_of(topology_replication(topology, keyspace),
+		  peers_local(call->node->cluster->peers), &own);
+	json_t *json = json_object();
 
-	(void)session;
-	pending->bytes += bytes;
-	pending->sstables++;
+	admin_set_text(json, "keyspace", table_store_keyspace(table));
+	admin_set_text(json, "table", table_store_name(table));
+	summarize(call, json, table, given != NULL ? given : own, count);
+	json_array_append_new(list, json);
+	free(own);
+}
+
+/* Of each table that keyspace= and tables= name; without them of all that other nodes have parts of. */
+static int
+admin_each_summary(struct admin_call *call, admin_summary_fn summarize, struct error *err)
+{
+	struct cluster *cluster = call->node->cluster;
+	json_t *list = json_array();
+	const struct topology *topology;
+	struct table_store **tables;
+	struct ring_range given;
+	struct schema *schema;
+	bool is_given;
+	uint32_t count;
+
+	admin_set(call->answer, "tables", list);
+	if (!admin_is_ready(call, err) || admin_repair_range(call, &given, &is_given, err) != 0 ||
+	    admin_tables(call, &tables, &count, err) != 0)
+		return -1;
+	schema = operations_schema(call->node->executor);
+	topology = topology_acquire(cluster->topology);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct keyspace_metadata *keyspace =
+		    schema_keyspace(schema, slice_of_string(table_store_keyspace(tables[i])));
+
+		if (keyspace != NULL && keyspace_is_distributed(keyspace))
+			admin_summarize(call, list, topology, keyspace, tables[i],
+			    is_given ? &given : NULL, summarize);
+	}
+	topology_release(cluster->topology, topology);
+	schema_unref(schema);
+	free(tables);
+	return 0;
+}
+
+static void
+admin_set_pending(json_t *json, const char *name, const struct repair_pending_stat *stat)
+{
+	json_t *figures = json_object();
+
+	admin_set_number(figures, "bytes", stat->bytes);
+	admin_set_number(figures, "sstables", stat->sstables);
+	admin_set_number(figures, "sessions", stat->sessions);
+	admin_set(json, name, figures);
+}
+
+static void
+admin_summarize_pending(struct admin_call *call, json_t *json, struct table_store *table,
+    const struct ring_range *ranges, uint32_t range_count)
+{
+	struct repair_pending_stats stats;
+
+	repairs_pending(call->node->cluster->repairs, table, ranges, range_count, &stats);
+	admin_set_pending(json, "pending", &stats.pending);
+	admin_set_pending(json, "finalized", &stats.finalized);
+	admin_set_pending(json, "failed", &stats.failed);
 }
 
 int
 admin_get_pending_repairs(struct admin_call *call, struct error *err)
 {
+	return admin_each_summary(call, admin_summarize_pending, err);
+}
+
+static void
+admin_summarize_repaired(struct admin_call *call, json_t *json, struct table_store *table,
+    const struct ring_range *ranges, uint32_t range_count)
+{
+	struct repair_section *sections;
+	uint32_t count = repairs_repaired(
+	    call->node->cluster->repairs, table_store_id(table), ranges, range_count, &sections);
 	json_t *list = json_array();
-	struct table_store **tables;
-	uint32_t count;
 
-	admin_set(call->answer, "tables", list);
-	if (admin_tables(call, &tables, &count, err) != 0)
-		return -1;
 	for (uint32_t i = 0; i < count; i++) {
-		struct admin_pending pending = {0, 0};
-		json_t *json;
+		json_t *section = json_object();
 
-		store_pending_repairs(tables[i], admin_count_pending, &pending);
-		if (pending.sstables == 0)
-			continue;
-		json = json_object();
-		admin_set_text(json, "keyspace", table_store_keyspace(tables[i]));
-		admin_set_text(json, "table", table_store_name(tables[i]));
-		admin_set_number(json, "bytes", pending.bytes);
-		admin_set_number(json, "sstables", pending.sstables);
-		json_array_append_new(list, json);
+		admin_set(section, "start", json_integer(sections[i].range.left));
+		admin_set(section, "end", json_integer(sections[i].range.right));
+		admin_set(section, "repaired_at_ms", json_integer(sections[i].repaired_at));
+		json_array_append_new(list, section);
 	}
-	free(tables);
-	return 0;
+	admin_set(json, "sections", list);
+	free(sections);
+}
+
+int
+admin_get_repaired(struct admin_call *call, struct error *err)
+{
+	return admin_each_summary(call, admin_summarize_repaired, err);
+}
+
+static void
+admin_cleanup_repairs(struct admin_call *call, json_t *json, struct table_store *table,
+    const struct ring_range *ranges, uint32_t range_count)
+{
+	uint32_t successful, unsuccessful;
+
+	repairs_cleanup(
+	    call->node->cluster->repairs, table, ranges, range_count, &successful, &unsuccessful);
+	admin_set_number(json, "successful", successful);
+	admin_set_number(json, "unsuccessful", unsuccessful);
+}
+
+int
+admin_post_cleanup_repairs(struct admin_call *call, struct error *err)
+{
+	/* What is being compacted cannot be given back: it need not wait for that. */
+	if (admin_is_true(call, "force"))
+		(void)store_stop_compactions(call->node->store, NULL, "COMPACTION");
+	return admin_each_summary(call, admin_cleanup_repairs, err);
 }

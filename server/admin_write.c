@@ -465,6 +465,7 @@ const struct admin_route admin_writes[] = {
     {"binary", true, admin_post_binary},
     {"cachecapacity", true, admin_post_cache_capacity},
     {"cachekeystosave", true, admin_post_cache_keys_to_save},
+    {"cleanuprepairs", true, admin_post_cleanup_repairs},
     {"cleanup", true, admin_post_cleanup},
     {"cancelrepair", true, admin_post_cancel_repair},
     {"clearsnapshot", true, admin_post_clear_snapshots},

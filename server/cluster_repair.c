@@ -197,10 +197,12 @@ history_add_options(struct cluster_history *history, const struct repair_record 
 	    {"ignoreUnreplicatedKeyspaces", history_bool(options->ignores_unreplicated)},
 	    {"incremental", history_bool(options->is_incremental)},
 	    {"jobThreads", threads},
+	    {"optimiseStreams", history_bool(options->optimises_streams)},
 	    {"parallelism", parallelisms[options->parallelism]},
 	    {"previewKind", previews[options->preview]},
 	    {"primaryRange", history_bool(options->is_primary_range)},
 	    {"pullRepair", history_bool(options->is_pull)},
+	    {"trace", history_bool(options->is_traced)},
 	};
 
 	snprintf(threads, sizeof(threads), "%u", (unsigned)options->job_threads);
@@ -245,6 +247,42 @@ history_start(struct cluster_history *history, const struct repair_record *recor
 }
 
 static void
+history_add_trace_ttl(struct cluster_history *history)
+{
+	buffer_put_u32(history_value(history),
+	    (uint32_t)(history->cluster->node->config->trace_type_repair_ttl / 1000));
+}
+
+/* TraceKeyspace.makeStartSessionMutation; parameters: keys ascending. */
+static void
+history_trace(struct cluster_history *history, const struct repair_record *record)
+{
+	struct buffer *map, names;
+
+	history->cql =
+	    "INSERT INTO system_traces.sessions (session_id, command, coordinator, "
+	    "coordinator_port, request, started_at, parameters) VALUES (?, 'REPAIR', ?, ?, "
+	    "'repair', ?, ?) USING TTL ?";
+	history_add_uuid(history, &record->trace->session);
+	history_add_address(history, &history->cluster->local);
+	buffer_put_u32(history_value(history), history->cluster->local.port);
+	history_add_now(history);
+	map = history_value(history);
+	buffer_init(&names);
+	for (uint32_t i = 0; i < record->table_count; i++)
+		buffer_printf(
+		    &names, "%s%s.%s", i == 0 ? "" : ",", record->keyspace, record->tables[i]);
+	buffer_put_u8(&names, 0);
+	buffer_put_u32(map, 2);
+	history_put_item(map, "columnFamilies");
+	history_put_item(map, names.is_failed ? "" : (const char *)names.data);
+	history_put_item(map, "keyspace");
+	history_put_item(map, record->keyspace);
+	buffer_fini(&names);
+	history_add_trace_ttl(history);
+}
+
+static void
 history_fill(struct cluster_history *history, const struct repair_record *record)
 {
 	switch (record->kind) {
@@ -259,6 +297,19 @@ history_fill(struct cluster_history *history, const struct repair_record *record
 		history_add_now(history);
 		history_add_options(history, record);
 		history_add_uuid(history, &record->parent);
+		break;
+	case REPAIR_RECORD_TRACE_START:
+		history_trace(history, record);
+		break;
+	case REPAIR_RECORD_TRACE_END:
+		history->cql = "INSERT INTO system_traces.sessions (session_id, duration) VALUES "
+			       "(?, ?) USING TTL ?";
+		history_add_uuid(history, &record->trace->session);
+		buffer_put_u32(history_value(history),
+		    (uint32_t)((env_monotonic_ns(history->cluster->node->env) -
+				   record->trace->began_ns) /
+			1000));
+		history_add_trace_ttl(history);
 		break;
 	case REPAIR_RECORD_PARENT_SUCCESS:
 		history->cql =
@@ -446,11 +497,24 @@ cluster_save_repair(void *context, const struct repair_local *local, struct erro
 	history_add_endpoints(history, local->participants, local->participant_count);
 	history_add_range_blobs(history, local->ranges, local->range_count);
 	history_add_uuids(history, local->tables, local->table_count);
-	buffer_put_u32(
-	    history_value(history), repair_state_is_over(local->state) ? REPAIR_OVER_TTL : 0);
+	buffer_put_u32(history_value(history),
+	    repair_state_is_over(local->state) && !repair_local_is_kept(local) ? REPAIR_OVER_TTL
+									       : 0);
 	rc = history_execute(history, err);
 	history_free(history);
 	return rc;
+}
+
+static void
+cluster_forget_repair(void *context, const struct uuid *id)
+{
+	struct cluster *cluster = context;
+	struct slice value = slice_of(id->bytes, sizeof(id->bytes));
+	struct error err;
+
+	if (internal_execute(cluster->node->executor,
+		"DELETE FROM system.repairs WHERE parent_id = ?", &value, 1, &err) != 0)
+		log_error("system.repairs: %s", err.text);
 }
 
 /* The next item of a set; false at its end. */
@@ -576,6 +640,7 @@ cluster_start_repairs(struct cluster *cluster, struct error *err)
 	    .sync = cluster_sync,
 	    .record = cluster_record,
 	    .save = cluster_save_repair,
+	    .forget = cluster_forget_repair,
 	    .paxos = config->paxos_repair_enabled ? cluster->paxos : NULL,
 	    .paxos_strict_each_quorum = config->paxos_topology_repair_strict_each_quorum,
 	    .paxos_no_dc_checks = config->paxos_topology_repair_no_dc_checks,

@@ -139,8 +139,6 @@
 	X(paxos_contention_wait_randomizer) \
 	X(paxos_on_linearizability_violations) \
 	X(paxos_purge_grace_period) \
-	X(paxos_state_purging) \
-	X(paxos_variant) \
 	X(permissions_cache_active_update) \
 	X(permissions_cache_max_entries) \
 	X(permissions_update_interval) \
@@ -187,7 +185,6 @@
 	X(streaming_state_size) \
 	X(streaming_stats_enabled) \
 	X(top_partitions_enabled) \
-	X(trace_type_repair_ttl) \
 	X(transient_replication_enabled) \
 	X(transparent_data_encryption_options__chunk_length_kb) \
 	X(transparent_data_encryption_options__cipher) \

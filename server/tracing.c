@@ -24,6 +24,7 @@ struct tracing_event {
 	struct executor *executor; /* borrowed */
 	struct uuid session;
 	uint8_t id[16];
+	uint8_t type; /* enum trace_type */
 	int32_t elapsed_us;
 	char thread[TRACING_THREAD_MAX];
 	char text[];
@@ -70,9 +71,12 @@ tracing_elapsed(struct env *env, const struct trace *trace)
 
 /* Seconds. */
 static void
-tracing_put_ttl(const struct executor *executor, uint8_t out[4])
+tracing_put_ttl(const struct executor *executor, uint8_t type, uint8_t out[4])
 {
-	store_u32(out, (uint32_t)(executor->config->trace_type_query_ttl / 1000));
+	int64_t ttl_ms = type == TRACE_REPAIR ? executor->config->trace_type_repair_ttl
+					      : executor->config->trace_type_query_ttl;
+
+	store_u32(out, (uint32_t)(ttl_ms / 1000));
 }
 
 static struct slice
@@ -107,7 +111,7 @@ tracing_write_event(void *argument)
 
 	store_u32(port, (uint32_t)config->storage_port);
 	store_u32(elapsed, (uint32_t)event->elapsed_us);
-	tracing_put_ttl(executor, ttl);
+	tracing_put_ttl(executor, event->type, ttl);
 	if (internal_execute_any(executor,
 		"INSERT INTO system_traces.events (session_id, event_id, activity, source, "
 		"source_elapsed, source_port, thread) VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?",
@@ -139,6 +143,7 @@ tracing_record(void *context, const struct trace *trace, struct worker *worker, 
 		return;
 	event->executor = node->executor;
 	event->session = trace->session;
+	event->type = trace->type;
 	executor_next_timeuuid(node->executor, event->id);
 	event->elapsed_us = tracing_elapsed(node->env, trace);
 	tracing_put_thread(worker, event->thread);
@@ -314,7 +319,7 @@ tracing_write_session(struct tracing *tracing, struct arena *arena, struct error
 	store_u32(port, (uint32_t)config->storage_port);
 	store_u32(duration, (uint32_t)tracing->duration_us);
 	store_u64(started, (uint64_t)tracing->started_ms);
-	tracing_put_ttl(tracing->executor, ttl);
+	tracing_put_ttl(tracing->executor, tracing->trace.type, ttl);
 	parameters = arena_calloc(
 	    arena, 2 * (TRACING_PARAMETERS_MAX + tracing->bound_count), sizeof(*parameters));
 	if (type == NULL || parameters == NULL)

@@ -18,9 +18,13 @@ static const char *const command_states[REPAIR_STATES_MAX] = {"init", "setup", "
 static const char *const session_states[REPAIR_STATES_MAX] = {"init", "start", "jobs_start"};
 static const char *const job_states[REPAIR_STATES_MAX] = {"init", "start", "snapshot_start",
     "snapshot_complete", "validation_start", "validation_complete", "stream_start"};
+static const char *const participate_states[REPAIR_STATES_MAX] = {"init"};
+static const char *const validation_states[REPAIR_STATES_MAX] = {"init", "start", "sending_trees"};
 static const char *const results[] = {[REPAIR_RESULT_SKIPPED] = "skipped",
     [REPAIR_RESULT_SUCCESS] = "success",
     [REPAIR_RESULT_FAILURE] = "failure"};
+
+static const char *const previews[] = {"NONE", "ALL", "UNREPAIRED", "REPAIRED"};
 
 static void
 virtual_set_ms(struct virtual_rows *rows, const char *column, int64_t ms)
@@ -153,6 +157,9 @@ virtual_compare_uuids(const void *a, const void *b)
 	const struct uuid *left = a, *right = b;
 	uint64_t left_ticks = uuid_ticks(left), right_ticks = uuid_ticks(right);
 
+	/* By time where they are of one. */
+	if ((left->bytes[6] >> 4) != 1 || (right->bytes[6] >> 4) != 1)
+		return memcmp(left->bytes, right->bytes, sizeof(left->bytes));
 	if (left_ticks != right_ticks)
 		return left_ticks < right_ticks ? -1 : 1;
 	return memcmp(left->bytes, right->bytes, sizeof(left->bytes));
@@ -184,7 +191,6 @@ static void
 virtual_set_options(struct virtual_rows *rows, const struct repair_options *options)
 {
 	static const char *const parallelisms[] = {"SEQUENTIAL", "PARALLEL", "DATACENTER_AWARE"};
-	static const char *const previews[] = {"NONE", "ALL", "UNREPAIRED", "REPAIRED"};
 	static const char *const types[] = {
 	    NULL, "preview full", "preview unrepaired", "preview repaired"};
 	const char **hosts = xcalloc((size_t)options->host_count + 1, sizeof(char *));
@@ -198,12 +204,12 @@ virtual_set_options(struct virtual_rows *rows, const struct repair_options *opti
 	virtual_set_text(rows, "options_preview_kind", previews[options->preview]);
 	virtual_set_boolean(rows, "options_primary_range", options->is_primary_range);
 	virtual_set_boolean(rows, "options_incremental", options->is_incremental);
-	virtual_set_boolean(rows, "options_trace", false);
+	virtual_set_boolean(rows, "options_trace", options->is_traced);
 	virtual_set_int(rows, "options_job_threads", (int32_t)options->job_threads);
 	virtual_set_boolean(rows, "options_subrange_repair", options->range_count > 0);
 	virtual_set_boolean(rows, "options_pull_repair", options->is_pull);
 	virtual_set_boolean(rows, "options_force_repair", options->is_forced);
-	virtual_set_boolean(rows, "options_optimise_streams", false);
+	virtual_set_boolean(rows, "options_optimise_streams", options->optimises_streams);
 	virtual_set_boolean(
 	    rows, "options_ignore_unreplicated_keyspaces", options->ignores_unreplicated);
 	virtual_set_text_set(
@@ -218,6 +224,53 @@ virtual_set_options(struct virtual_rows *rows, const struct repair_options *opti
 	free(texts);
 }
 
+static void
+virtual_set_figure(struct virtual_rows *rows, const char *column, uint64_t value)
+{
+	if (value != 0)
+		virtual_set_bigint(rows, column, (int64_t)value);
+}
+
+/* ValidationState.getProgress(): of what it was thought to be, which it may not be. */
+static float
+virtual_progress(const struct repair_view *view)
+{
+	double share =
+	    view->estimated_bytes == 0 ? 0 : (double)view->bytes / (double)view->estimated_bytes;
+
+	if (view->history->result == REPAIR_RESULT_SUCCESS)
+		return 100;
+	return share > 0.99 ? 99 : (float)((int)(share * 10000 + 0.5)) / 100;
+}
+
+/* What only a participant's rows have. */
+static void
+virtual_set_part(struct virtual_rows *rows, const struct repair_view *view)
+{
+	char initiator[ENDPOINT_TEXT_SIZE + 1] = "/";
+	float progress = virtual_progress(view);
+	uint8_t encoded[4];
+	uint32_t bits;
+
+	endpoint_format(view->initiator, initiator + 1);
+	virtual_set_text(rows, "initiator", initiator);
+	if (view->kind == REPAIR_VIEW_PARTICIPATE) {
+		virtual_set_boolean(rows, "incremental", view->is_incremental);
+		virtual_set_boolean(rows, "global", view->is_global);
+		virtual_set_text(rows, "preview_kind", previews[view->preview]);
+		virtual_set_ms(rows, "repaired_at", view->repaired_at);
+		virtual_set_uuids(rows, "validations", view->children, view->child_count);
+		return;
+	}
+	virtual_set_figure(rows, "estimated_partitions", view->estimated_partitions);
+	virtual_set_figure(rows, "estimated_total_bytes", view->estimated_bytes);
+	virtual_set_figure(rows, "partitions_processed", view->partitions);
+	virtual_set_bigint(rows, "bytes_read", (int64_t)view->bytes);
+	memcpy(&bits, &progress, sizeof(bits));
+	store_u32(encoded, bits);
+	virtual_set(rows, "progress_percentage", slice_of(encoded, sizeof(encoded)));
+}
+
 struct virtual_repairs {
 	struct virtual_rows *rows;
 	int64_t now_ms;
@@ -228,7 +281,8 @@ virtual_add_repair(void *context, const struct repair_view *view)
 {
 	struct virtual_repairs *repairs = context;
 	struct virtual_rows *rows = repairs->rows;
-	static const char *const *const states[] = {command_states, session_states, job_states};
+	static const char *const *const states[] = {
+	    command_states, session_states, job_states, participate_states, validation_states};
 
 	virtual_row_begin(rows);
 	virtual_set_uuid(rows, "id", &view->id);
@@ -237,7 +291,10 @@ virtual_add_repair(void *context, const struct repair_view *view)
 	if (view->participant_count > 0)
 		virtual_set_endpoints(
 		    rows, "participants", view->participants, view->participant_count);
-	if (view->kind == REPAIR_VIEW_JOB)
+	if (view->kind == REPAIR_VIEW_PARTICIPATE)
+		virtual_set_text_set(rows, "tables", view->tables, view->table_count);
+	else if (view->table_count > 0 &&
+	    (view->kind == REPAIR_VIEW_JOB || view->kind == REPAIR_VIEW_VALIDATION))
 		virtual_set_text(rows, "table_name", view->tables[0]);
 	else if (view->table_count > 0)
 		virtual_set_texts(rows, "table_names", view->tables, view->table_count);
@@ -246,6 +303,8 @@ virtual_add_repair(void *context, const struct repair_view *view)
 		virtual_set_uuid(rows, "session_id", &view->session);
 		virtual_set_ranges(rows, "ranges", view->ranges, view->range_count);
 	}
+	if (view->initiator != NULL)
+		virtual_set_part(rows, view);
 	if (view->kind == REPAIR_VIEW_SESSION)
 		virtual_set_uuids(rows, "jobs", view->children, view->child_count);
 	if (view->kind == REPAIR_VIEW_COMMAND) {
@@ -287,4 +346,16 @@ void
 virtual_fill_repair_jobs(struct executor *executor, struct virtual_rows *rows)
 {
 	virtual_fill_views(executor, rows, REPAIR_VIEW_JOB);
+}
+
+void
+virtual_fill_repair_participates(struct executor *executor, struct virtual_rows *rows)
+{
+	virtual_fill_views(executor, rows, REPAIR_VIEW_PARTICIPATE);
+}
+
+void
+virtual_fill_repair_validations(struct executor *executor, struct virtual_rows *rows)
+{
+	virtual_fill_views(executor, rows, REPAIR_VIEW_VALIDATION);
 }

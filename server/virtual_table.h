@@ -20,9 +20,12 @@ struct virtual_rows;
 void virtual_fill_pending_hints(struct executor *executor, struct virtual_rows *rows);
 
 /* virtual_repair.c */
+void virtual_fill_streaming(struct executor *executor, struct virtual_rows *rows);
 void virtual_fill_repairs(struct executor *executor, struct virtual_rows *rows);
 void virtual_fill_repair_sessions(struct executor *executor, struct virtual_rows *rows);
 void virtual_fill_repair_jobs(struct executor *executor, struct virtual_rows *rows);
+void virtual_fill_repair_participates(struct executor *executor, struct virtual_rows *rows);
+void virtual_fill_repair_validations(struct executor *executor, struct virtual_rows *rows);
 void virtual_fill_gossip_info(struct executor *executor, struct virtual_rows *rows);
 void virtual_fill_internode_inbound(struct executor *executor, struct virtual_rows *rows);
 void virtual_fill_internode_outbound(struct executor *executor, struct virtual_rows *rows);

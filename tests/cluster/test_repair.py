@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Repair of rings of real nodes: replicas that missed writes and deletes become equal."""
+import os
 import random
 import re
 import subprocess
@@ -31,6 +32,24 @@ def make_table(ring, name="t", options="", factor=3):
                     f"PRIMARY KEY (pk, ck)) WITH read_repair = 'NONE' "
                     f"AND speculative_retry = 'NEVER' {options}")
     return session
+
+
+def pending(node, *words):
+    """{"ks.table": (SSTables, sessions)} that stand apart for incremental repairs."""
+    found = re.findall(r"^(\w+) +\| (\w+) +\| [^|]*?\((\d+) sstables / (\d+) sessions\)",
+                       node.nodetool("repair_admin", "summarize-pending", *words), re.M)
+    return {f"{keyspace}.{table}": (int(sstables), int(sessions)) for keyspace, table, sstables, sessions in found}
+
+
+def has_pending(node):
+    return any(sessions for _, sessions in pending(node).values())
+
+
+def repaired(node, *words):
+    """{"ks.table": (first, last time in ms)}"""
+    found = re.findall(r"^(\w+) +\| (\w+) +\| (\d+) +\| (\d+)",
+                       node.nodetool("repair_admin", "summarize-repaired", *words), re.M)
+    return {f"{keyspace}.{table}": (int(first), int(last)) for keyspace, table, first, last in found}
 
 
 def validated(node):
@@ -109,8 +128,29 @@ def test_full_repair_brings_what_a_dead_node_missed(quiet_ring):
     assert sorted(row.ranges) == sorted(view.ranges[0]) and row.table_names == ["t"]
     [job] = here.execute("SELECT * FROM system_views.repair_jobs")
     assert {job.id} == row.jobs and job.session_id == row.id and (job.table_name, job.status) == ("t", "success")
+    ids = set()
     assert job.state_validation_start_timestamp <= job.state_validation_complete_timestamp \
         <= job.state_stream_start_timestamp
+    # The participants' side: the session had one validation, under one id everywhere.
+    for node in ring.nodes:
+        there = ring.connect(node, only=[node])
+        parts = {row.id: row for row in there.execute("SELECT * FROM system_views.repair_participates")}
+        part = parts[view.id]
+        assert (part.completed, part.incremental, getattr(part, "global", None) or part[list(part._fields).index("field_4_")],
+                part.preview_kind, part.repaired_at) == (True, False, True, "NONE", None)
+        assert part.initiator == f"/{ring[0].address}:7000" and part.tables == {"ks.t"}
+        assert sorted(part.ranges) == sorted(view.ranges[0]) and part.failure_cause is None
+        assert part.state_init_timestamp <= part.state_success_timestamp
+        [validation] = [each for each in there.execute("SELECT * FROM system_views.repair_validations")
+                        if each.repair_id == view.id]
+        assert part.validations == {validation.id} and validation.session_id == row.id
+        assert (validation.status, validation.keyspace_name, validation.table_name) == ("success", "ks", "t")
+        assert validation.partitions_processed > 0 and validation.bytes_read > 0
+        assert validation.progress_percentage == 100 and validation.estimated_partitions > 0
+        assert validation.state_start_timestamp <= validation.state_sending_trees_timestamp \
+            <= validation.state_success_timestamp
+        ids.add(validation.id)
+    assert len(ids) == 1
     # Nothing is left to do, and a preview says so.
     assert "Previewed data was in sync" in ring[1].nodetool("repair", "-full", "--preview", "ks", "t")
 
@@ -135,7 +175,7 @@ def test_incremental_repair(quiet_ring):
     assert rows[0] == rows[1] == rows[2] and len(rows[0]) == 400
     for node in ring.nodes:
         assert node.nodetool("repair_admin") == "no sessions\n"
-        assert node.nodetool("repair_admin", "summarize-pending") == "nothing pending\n"
+        assert not has_pending(node)
         lines = node.nodetool("repair_admin", "list", "--all").splitlines()
         assert len(lines) == 2 and "| FINALIZED |" in lines[1]
         saved = list(ring.connect(node, only=[node]).execute("SELECT * FROM system.repairs"))
@@ -152,11 +192,55 @@ def test_incremental_repair(quiet_ring):
         node.restart()
     ring.wait_up()
     assert "| FINALIZED |" in ring[0].nodetool("repair_admin", "list", "--all")
+    # When what was repaired: of the whole ring at one time; that is on the disk.
+    first, last = repaired(ring[0])["ks.t"]
+    assert first == last > 0 and all(repaired(node)["ks.t"] == (first, last) for node in ring.nodes)
+    assert f"| (-9223372036854775808,-9223372036854775808]={last}" in \
+        ring[0].nodetool("repair_admin", "summarize-repaired", "-v", "ks", "t")
+    assert repaired(ring[0])["system_distributed.repair_history"] == (0, 0)
+    assert "Unknown keyspace/cf pair (ks.nothing)" in \
+        ring[0].nodetool("repair_admin", "summarize-repaired", "ks", "nothing", status=1)
+    assert "unexpected parameters: [ks]" in ring[0].nodetool("repair_admin", "list", "ks", status=1)
     session = ring.connect()
     write(session, "INSERT INTO ks.t (pk, ck, v) VALUES (1, 1000, 'later')", level=ConsistencyLevel.ALL)
     assert finished(ring[2].nodetool("repair", "-pr", "ks"))
     assert [rows_of(node, query) == sorted(rows[0] + [(1, 1000, "later")])
             for node in ring.nodes] == [True] * 3
+    # Some ranges were repaired again, others not.
+    assert repaired(ring[0])["ks.t"][0] == last < repaired(ring[0])["ks.t"][1]
+
+
+def test_trace_and_optimised_streams(quiet_ring):
+    ring = quiet_ring
+    session = make_table(ring)
+    for pk in range(50):
+        write(session, "INSERT INTO ks.t (pk, ck, v) VALUES (%s, 0, 'old')", pk, level=ConsistencyLevel.ALL)
+    query = "SELECT pk, ck, v FROM ks.t"
+
+    # Two replicas are equal, and the third lacks something that they have.
+    only = only_with(ring, ring[2])
+    write(only, "INSERT INTO ks.t (pk, ck, v) VALUES (7, 1, 'of two')", level=ConsistencyLevel.TWO)
+    ring[2].start()
+    ring.wait_up()
+
+    def syncs(text):
+        return re.findall(r"(?:/([0-9.]+): )?Syncing (\d+) range\(s\) of ks.t with /([0-9.]+):", text)
+
+    text = ring[0].nodetool("repair", "-full", "-tr", "-os", "ks", "t")
+    assert "optimise streams: true" in text and "Repair command #1 finished in" in text
+    a, b, c = (node.address for node in ring.nodes)
+    found = {(by or a, of) for by, _, of in syncs(text)}
+    assert len(syncs(text)) == 3 and {(a, c), (b, c)} < found and ((c, a) in found or (c, b) in found)
+    assert "Received merkle tree for t from" in text and "t is fully synced" in text
+    assert re.search(rf"/{re.escape(c)}: Validated \d+ partitions of ks\.t", text)
+    assert re.search(rf"/{re.escape(c)}: VALIDATION_REQ message received from /{re.escape(a)}", text)
+    rows = [rows_of(node, query) for node in ring.nodes]
+    assert rows[0] == rows[1] == rows[2] and len(rows[0]) == 51
+    [traced] = [row for row in ring.connect().execute("SELECT * FROM system_traces.sessions") if row.command == "REPAIR"]
+    assert traced.request == "repair" and traced.duration > 0 and traced.coordinator == a
+    assert traced.parameters == {"keyspace": "ks", "columnFamilies": "ks.t"}
+    [view] = ring.connect(ring[0], only=[ring[0]]).execute("SELECT * FROM system_views.repairs")
+    assert view.options_trace and view.options_optimise_streams
 
 
 KINDS = {
@@ -293,7 +377,11 @@ def test_an_incremental_repair_is_cancelled(slow_ring):
     wait_until(lambda: sessions_of(ring[2]) and is_streaming(ring[2]), "the session's streams")
     [[session, state, _, coordinator, _]] = sessions_of(ring[2])
     assert state in ("PREPARED", "REPAIRING") and coordinator.startswith(f"/{ring[0].address}:")
-    assert ring[0].nodetool("repair_admin", "summarize-pending") != "nothing pending\n"
+    assert has_pending(ring[0]) and pending(ring[0], "ks", "t")["ks.t"][1] == 1
+    text = ring[0].nodetool("repair_admin", "summarize-pending", "-v", "ks")
+    assert re.search(r"^keyspace +\| table +\| total +\| pending +\| finalized +\| failed", text)
+    text = ring[0].nodetool("repair_admin", "cleanup", "ks")  # of a session that runs: nothing
+    assert re.search(r"^ks +\| t +\| 0 +\| 0", text, re.M) and has_pending(ring[0])
     text = ring[2].nodetool("repair_admin", "cancel", "-s", session, status=1)
     assert "coordinator" in text
     ring[0].nodetool("repair_admin", "cancel", "-s", session)
@@ -302,8 +390,7 @@ def test_an_incremental_repair_is_cancelled(slow_ring):
     for node in ring.nodes:
         wait_until(lambda each=node: not sessions_of(each), "the end of the session")
         assert "| FAILED |" in node.nodetool("repair_admin", "list", "--all")
-        wait_until(lambda each=node: each.nodetool("repair_admin", "summarize-pending") == "nothing pending\n",
-                   "SSTables that are free again")
+        wait_until(lambda each=node: not has_pending(each), "SSTables that are free again")
     unthrottle(ring)
     assert finished(ring[1].nodetool("repair", "ks"))
     query = "SELECT pk, v FROM ks.t"
@@ -329,7 +416,110 @@ def test_a_participant_dies_and_the_next_repair_goes_on(slow_ring, is_incrementa
     assert rows_of(ring[2], query) == rows_of(ring[0], query)
     for node in ring.nodes:
         assert node.nodetool("repair_admin") == "no sessions\n"
-        assert node.nodetool("repair_admin", "summarize-pending") == "nothing pending\n"
+        assert not has_pending(node)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("is_incremental", [False, True])
+def test_the_coordinator_dies_and_another_node_repairs_at_once(slow_ring, is_incremental):
+    """What participants keep for the dead one is in nobody's way, as soon as they see that it is dead."""
+    ring = slow_ring
+    full = [] if is_incremental else ["-full"]
+    repair = Started(ring[0], *full, "ks")
+    wait_until(lambda: is_streaming(ring[2]), "streams")
+    ring[0].kill()
+    status, _ = repair.end()
+    assert status != 0
+    left = ring.nodes[1:]
+    for node in left:
+        node.wait_sees(UN=left, DN=[ring[0]])
+    unthrottle(Left(left))
+    assert "Repair command #1 finished in" in ring[1].nodetool("repair", *full, "--force", "ks")
+    query = "SELECT pk, v FROM ks.t"
+    assert rows_of(ring[2], query) == rows_of(ring[1], query)
+    there = ring.connect(ring[1], only=left)
+    ended = {row.initiator: row for row in there.execute("SELECT * FROM system_views.repair_participates")}
+    assert f"Coordinator /{ring[0].address}:7000 died" == ended[f"/{ring[0].address}:7000"].failure_cause
+    ring[0].start()
+    ring.wait_up()
+    assert "Repair command #1 finished in" in ring[0].nodetool("repair", *full, "ks")
+    for node in ring.nodes:
+        assert node.nodetool("repair_admin") == "no sessions\n"
+        assert not has_pending(node)
+
+
+class Left:
+    def __init__(self, nodes):
+        self.nodes = nodes
+
+
+@pytest.mark.long
+def test_validations_are_stopped(new_ring):
+    ring = new_ring(3, hinted_handoff_enabled=False).start().wait_up()
+    session = make_table(ring, options="AND compression = {'enabled': 'false'}")
+    insert = session.prepare("INSERT INTO ks.t (pk, ck, v) VALUES (?, ?, ?)")
+    for pk in range(200):
+        for answer in [session.execute_async(insert, (pk, ck, "v" * 2000)) for ck in range(100)]:
+            answer.result()
+    for node in ring.nodes:
+        node.nodetool("flush", "ks")
+    repair = Started(ring[0], "-full", "ks")
+
+    def is_validating(node):
+        there = ring.connect(node, only=[node])
+        found = [row for row in there.execute("SELECT * FROM system_views.repair_validations") if row.status == "start"]
+        there.cluster.shutdown()
+        return found
+
+    wait_until(lambda: is_validating(ring[1]) or repair.process.poll() is not None, "a validation")
+    ring[1].nodetool("stop", "VALIDATION")
+    status, text = repair.end()
+    if status == 0:
+        pytest.skip("it had validated before it could be stopped")
+    assert status == 2 and re.search(rf"Validation failed in /{re.escape(ring[1].address)}:7000: .*cancelled", text), text
+    [view] = ring.connect(ring[1], only=[ring[1]]).execute("SELECT * FROM system_views.repair_validations")
+    assert view.status == "failure" and "cancelled" in view.failure_cause
+    assert finished(ring[0].nodetool("repair", "-full", "ks"))
+
+
+@pytest.mark.long
+def test_a_repair_while_a_node_bootstraps(new_ring):
+    """The ranges are those of the ring as it is; the node that joins gets what is repaired as it gets other writes."""
+    ring = new_ring(3, hinted_handoff_enabled=False, cassandra__ring_delay_ms=1000,
+                    stream_throughput_outbound="200KiB/s",
+                    entire_sstable_stream_throughput_outbound="200KiB/s").start().wait_up()
+    make_table(ring, options="AND compression = {'enabled': 'false'}", factor=2)
+    session = ring.connect()
+    statement = session.prepare("INSERT INTO ks.t (pk, ck, v) VALUES (?, ?, ?)")
+    for pk in range(300):
+        session.execute(statement, (pk, 0, str(pk) * 2000))
+    fourth = ring.add(auto_bootstrap=True).launch()
+    wait_until(lambda: os.path.exists(fourth.log_path) and "Starting to bootstrap" in fourth.log(), "a bootstrap")
+    wait_until(lambda: ring[0].status().get(fourth.address) == "UJ", "a node that joins")
+    there = ring.connect(ring[0], only=[ring[0]])
+    row = wait_until(lambda: next(iter(there.execute("SELECT * FROM system_views.streaming")), None), "a stream")
+    assert (row.operation, row.follower, row.status) == ("Bootstrap", True, "start")
+    assert row.peers == [f"/{fourth.address}:7000"] and row.files_to_send > 0 and row.bytes_to_send > row.bytes_sent
+    # Both kinds, of all ranges of this node, while it lasts.
+    assert finished(ring[0].nodetool("repair", "-full", "ks"))
+    assert ring[0].status().get(fourth.address) == "UJ"
+    assert finished(ring[1].nodetool("repair", "ks"))
+    assert "Previewed data was in sync" in ring[2].nodetool("repair", "-full", "--preview", "ks")
+    for node in ring.nodes[:3]:
+        node.nodetool("setstreamthroughput", 0)
+        node.nodetool("setstreamthroughput", "-e", 0)
+    fourth.wait_ready()
+    ring.wait_up()
+    bootstraps = "SELECT * FROM system_views.streaming"
+    row = wait_until(lambda: next((row for row in there.execute(bootstraps)
+                                   if row.operation == "Bootstrap" and row.status == "success"), None),
+                     lambda: f"the end of {list(there.execute(bootstraps))}")
+    assert row.bytes_sent == row.bytes_to_send > 0 and row.files_sent == row.files_to_send
+    assert row.progress_percentage == 100 and row.status_init_timestamp <= row.status_success_timestamp
+    for node in ring.nodes:
+        assert finished(node.nodetool("repair", "-pr", "ks"))
+    rows = sorted(tuple(row) for row in ring.connect(fourth, only=[fourth]).execute("SELECT pk FROM ks.t"))
+    assert rows == sorted((pk,) for pk in range(300))
 
 
 @pytest.mark.long

@@ -412,16 +412,38 @@ ring_save_session(void *context, const struct repair_local *local, struct error 
 }
 
 static void
+ring_free_session(struct ring_session *session)
+{
+	free((void *)session->local.tables);
+	free((void *)session->local.ranges);
+	free((void *)session->local.participants);
+	free(session);
+}
+
+static void
+ring_forget_session(void *context, const struct uuid *id)
+{
+	struct ring_node *node = context;
+
+	for (struct ring_session **at = &node->ring->sessions; *at != NULL; at = &(*at)->next) {
+		struct ring_session *session = *at;
+
+		if (session->node != node->node->index || !uuid_equal(&session->local.id, id))
+			continue;
+		*at = session->next;
+		ring_free_session(session);
+		return;
+	}
+}
+
+static void
 ring_free_sessions(struct ring *ring)
 {
 	while (ring->sessions != NULL) {
 		struct ring_session *session = ring->sessions;
 
 		ring->sessions = session->next;
-		free((void *)session->local.tables);
-		free((void *)session->local.ranges);
-		free((void *)session->local.participants);
-		free(session);
+		ring_free_session(session);
 	}
 }
 
@@ -441,6 +463,7 @@ ring_start_repairs(struct ring_node *node)
 	    .sync = ring_sync,
 	    .record = ring_record,
 	    .save = ring_save_session,
+	    .forget = ring_forget_session,
 	    .paxos = node->paxos,
 	    .skips_paxos = ring_skips_paxos,
 	    .session_space = 1 << 20,
