@@ -107,7 +107,9 @@ config_finish_sizes(struct config *config)
 	if (config->concurrent_validations <= 0)
 		config->concurrent_validations = config->concurrent_compactors;
 	if (config->native_transport_io_threads <= 0)
-		config->native_transport_io_threads = (int32_t)config_min(config->cores, 4);
+		/* What goes from one loop to another costs a wake and a switch of threads; the stages have the other cores. */
+		config->native_transport_io_threads =
+		    (int32_t)config_max(1, config_min(config->cores / 2, 4));
 	config_auto(&config->memtable_heap_space, heap / 4);
 	config_auto(&config->memtable_offheap_space, heap / 4);
 	if (config->memtable_cleanup_threshold <= 0)
