@@ -21,6 +21,8 @@
 #include "base/alloc.h"
 #include "cluster/coordinator_internal.h"
 
+enum { WRITE_FORWARDER_NS = 2000 * 1000 };
+
 enum write_target_state { WRITE_DEAD, WRITE_WAITING, WRITE_ACKED, WRITE_FAILED };
 
 struct write_request;
@@ -376,6 +378,32 @@ write_local_done(struct store_write *local, const struct error *failure)
 
 /* ---- Sending ------------------------------------------------------------------------------- */
 
+/*
+ * Who passes it on: each replica in its turn, but all writes of a moment choose alike (the highest of hashes that change with
+ * time), whatever their replicas. So what one turn of a loop has for a data center goes out in one write, and what is passed on too.
+ */
+static struct write_target *
+write_part_forwarder(struct write_part *part, const char *datacenter)
+{
+	uint64_t moment = part->request->began_ns / WRITE_FORWARDER_NS, best = 0;
+	struct write_target *chosen = NULL;
+
+	for (uint32_t i = 0; i < part->target_count; i++) {
+		struct write_target *target = &part->targets[i];
+		uint64_t hash;
+
+		if (target->remote_datacenter != datacenter)
+			continue;
+		hash = (moment * UINT32_MAX + target->peer->index) * UINT64_C(0x9e3779b97f4a7c15);
+		hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
+		if (chosen == NULL || hash > best) {
+			chosen = target;
+			best = hash;
+		}
+	}
+	return chosen;
+}
+
 /* One message for all replicas of a remote data center: to one of them, which passes it on. */
 static void
 write_part_send_remote(struct write_part *part, const char *datacenter, struct worker *worker)
@@ -385,18 +413,13 @@ write_part_send_remote(struct write_part *part, const char *datacenter, struct w
 	struct messaging *messaging = coordinator->ring.messaging;
 	struct write_target *first = NULL;
 	struct message *message;
-	uint32_t count = 0, chosen;
+	uint32_t count = 0;
 	uint64_t patience_ns = request->timeout_ns;
 	uint16_t forward = 0;
 
 	for (uint32_t i = 0; i < part->target_count; i++)
 		count += part->targets[i].remote_datacenter == datacenter;
-	/* One after the other: as fair as dice, and no system call. */
-	chosen = (uint32_t)(messaging_next_id(messaging) / count % count);
-	for (uint32_t i = 0, at = chosen; first == NULL; i++) {
-		if (part->targets[i].remote_datacenter == datacenter && at-- == 0)
-			first = &part->targets[i];
-	}
+	first = write_part_forwarder(part, datacenter);
 	if (count > 1) {
 		first->forwards = true;
 		patience_ns /= 2;
