@@ -116,7 +116,7 @@ buffer_append(struct buffer *buffer, size_t size)
 }
 
 void
-buffer_put_vint(struct buffer *buffer, uint64_t value)
+buffer_put_vint_slow(struct buffer *buffer, uint64_t value)
 {
 	if (!buffer_reserve(buffer, VINT_SIZE_MAX))
 		return;

@@ -230,7 +230,16 @@ buffer_put_u64(struct buffer *buffer, uint64_t value)
 	buffer->size += sizeof(value);
 }
 
-void buffer_put_vint(struct buffer *buffer, uint64_t value); /* unsigned vint */
+void buffer_put_vint_slow(struct buffer *buffer, uint64_t value);
+/* Unsigned vint. In rows and messages nearly all are of one byte. */
+static inline void
+buffer_put_vint(struct buffer *buffer, uint64_t value)
+{
+	if (value < 0x80 && buffer->size < buffer->capacity && !buffer->is_failed)
+		buffer->data[buffer->size++] = (uint8_t)value;
+	else
+		buffer_put_vint_slow(buffer, value);
+}
 void buffer_put_signed_vint(struct buffer *buffer, int64_t value); /* zig-zag vint */
 void buffer_put_string(struct buffer *buffer, const char *string); /* without the NUL */
 void

@@ -45,25 +45,79 @@ static const struct {
     [CLUSTER_STAGE_STREAM] = {NODE_STAGE_STREAM, false},
 };
 
+static size_t
+internode_run_or_submit(struct node *node, enum cluster_stage stage, struct task *first,
+    size_t count, size_t here, struct worker *worker, struct task **rest)
+{
+	struct stage *target = node->stages[internode_stages[stage].stage];
+	size_t done = 0;
+
+	*rest = first;
+	if (here > 0 && stage_service_ns(target) < INTERNODE_INLINE_SERVICE_NS)
+		done = stage_run_here(
+		    target, first, here, node->network->inline_budget_ns, worker, rest);
+	if (done == count)
+		return done;
+	return done + stage_submit(target, *rest, count - done, rest);
+}
+
+/* Each answer that was awaited leaves a task: a stage's books for each would cost as much as the task. */
+static bool
+internode_collect_response(struct internode_loop *loop, struct task *task)
+{
+	if (loop == NULL || !loop->is_in_turn)
+		return false;
+	task->next = NULL;
+	if (loop->responses_last != NULL)
+		loop->responses_last->next = task;
+	else
+		loop->responses = task;
+	loop->responses_last = task;
+	loop->response_count++;
+	return true;
+}
+
+void
+internode_run_responses(struct loop *loop)
+{
+	struct internode_loop *self = loop->internode;
+	struct task *first = self->responses, *rest = NULL;
+	size_t count = self->response_count;
+
+	if (count == 0)
+		return;
+	self->responses = self->responses_last = NULL;
+	self->response_count = 0;
+	/* All of them here, as long as the budget lasts: they are answers to clients, and hardly any work. */
+	internode_run_or_submit(
+	    loop->node, CLUSTER_STAGE_REQUEST_RESPONSE, first, count, count, &loop->worker, &rest);
+	while (rest != NULL) {
+		struct task *task = rest;
+
+		/* The stage is full: no reason to leave a request without its end. */
+		rest = task->next;
+		task->run(task, &loop->worker);
+	}
+}
+
 size_t
 internode_submit(struct cluster_env *env, enum cluster_stage stage, struct task *first,
     size_t count, struct worker *worker, struct task **rest)
 {
 	struct node *node = ((struct internode *)env)->node;
-	struct stage *target = node->stages[internode_stages[stage].stage];
-	struct network *network = node->network;
-	size_t done = 0;
+	size_t here = 0, here_max = node->network->inline_tasks_max;
 
-	*rest = first;
-	if (worker_is_current(worker) && worker->is_loop && internode_stages[stage].is_short &&
-	    stage_service_ns(target) < INTERNODE_INLINE_SERVICE_NS) {
-		size_t here = count < network->inline_tasks_max ? count : network->inline_tasks_max;
+	if (worker_is_current(worker) && worker->is_loop && internode_stages[stage].is_short) {
+		struct loop *loop = (struct loop *)((char *)worker - offsetof(struct loop, worker));
 
-		done = stage_run_here(target, first, here, network->inline_budget_ns, worker, rest);
+		if (stage == CLUSTER_STAGE_REQUEST_RESPONSE && count == 1 &&
+		    internode_collect_response(loop->internode, first)) {
+			*rest = NULL;
+			return 1;
+		}
+		here = count < here_max ? count : here_max;
 	}
-	if (done == count)
-		return done;
-	return done + stage_submit(target, *rest, count - done, rest);
+	return internode_run_or_submit(node, stage, first, count, here, worker, rest);
 }
 
 /* ---- Timers --------------------------------------------------------------------------------- */

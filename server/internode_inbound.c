@@ -404,16 +404,19 @@ internode_turn(struct loop *loop)
 	struct internode_loop *self = loop->internode;
 	struct message *received = self->received;
 
+	self->is_in_turn = true;
 	/* No more come while they are told. */
 	if (self->answers.count > 0) {
 		messaging_receive_answers(self->internode->messaging, self->answers.list,
 		    self->answers.count, &loop->worker);
 		internode_answers_clear(&self->answers);
 	}
-	if (received == NULL)
-		return;
-	self->received = self->received_last = NULL;
-	messaging_receive(self->internode->messaging, received, &loop->worker);
+	if (received != NULL) {
+		self->received = self->received_last = NULL;
+		messaging_receive(self->internode->messaging, received, &loop->worker);
+	}
+	self->is_in_turn = false;
+	internode_run_responses(loop);
 }
 
 /* ---- The handshake -------------------------------------------------------------------------- */

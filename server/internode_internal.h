@@ -243,6 +243,9 @@ struct internode_loop {
 	struct internode *internode; /* borrowed */
 	struct message *received, *received_last; /* of this turn */
 	struct internode_answers answers; /* of this turn */
+	bool is_in_turn; /* what REQUEST_RESPONSE gets is collected */
+	struct task *responses, *responses_last; /* of this turn */
+	size_t response_count;
 	struct internode_inbound_connection *inbound; /* open ones */
 	struct internode_stream *streams; /* open ones */
 	uint8_t *read_memory; /* owned; INTERNODE_READ_SIZE */
@@ -314,6 +317,8 @@ void internode_log_refused(struct internode *internode, const char *name, const 
 void internode_timers_start(struct internode *internode);
 size_t internode_submit(struct cluster_env *env, enum cluster_stage stage, struct task *first,
     size_t count, struct worker *worker, struct task **rest);
+/* On the loop: what the turn's answers left to do, as one batch. */
+void internode_run_responses(struct loop *loop);
 void internode_timer_start(struct cluster_env *env, struct cluster_timer *timer, uint64_t delay_ns);
 bool internode_timer_stop(struct cluster_env *env, struct cluster_timer *timer);
 
