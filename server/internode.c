@@ -367,6 +367,7 @@ internode_stop(struct internode *internode)
 	if (!atomic_exchange(&internode->is_running, false))
 		return;
 	network_on_each_loop(internode->node->network, internode_end_here);
+	internode_streams_end_dropped(internode);
 	internode_unlisten(internode);
 	log_info("Messaging service stopped");
 }

@@ -57,7 +57,8 @@ internode_set_refused(struct internode *internode, internode_refused_fn refused,
 int internode_start(struct internode *internode, struct messaging *messaging, struct error *err);
 /* Close all sockets and drop all queues; what is sent from now on is dropped. Before the loops end. Idempotent. */
 void internode_stop(struct internode *internode);
-/* Timers end: none fires from here on. After the stages have ended and before messaging_free(). */
+/* Timers end: none fires from here on, and streams that were opened after internode_stop() are closed. After the stages have
+ * ended and before messaging_free(). */
 void internode_stop_timers(struct internode *internode);
 void internode_free(struct internode *internode); /* NULL is accepted */
 

@@ -220,6 +220,8 @@ internode_stop_timers(struct internode *internode)
 	lock_take(&timers->lock);
 	timer_wheel_end(&timers->wheel);
 	lock_drop(&timers->lock);
+	/* Nobody is left who could open one. */
+	internode_streams_end_dropped(internode);
 }
 
 void

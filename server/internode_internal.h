@@ -236,6 +236,9 @@ bool internode_stream_accept(struct internode_inbound_connection *connection,
     enum compression compression, struct slice rest, struct slice welcome);
 /* On the loop: the end of all its streams. */
 void internode_streams_end(struct internode_loop *loop);
+/* The loops and internode_streams_end() are over: those whose wake came too late for their loop go, and their users are
+ * told where they were not. */
+void internode_streams_end_dropped(struct internode *internode);
 
 /* ---- A loop's share ------------------------------------------------------------------------- */
 
@@ -292,6 +295,8 @@ struct internode {
 	struct internode_loop *loops; /* owned; one for each of the network's */
 	uint32_t loop_count; /* the network's, which may be gone before this */
 	_Atomic uint32_t next_loop; /* for inbound connections and streams */
+	/* Whose wake was posted when the loop had ended; newest first. Any thread adds, all are taken at once. */
+	_Atomic(struct internode_stream *) dropped_streams;
 	atomic_bool is_running;
 	_Atomic uint64_t send_reserve, receive_reserve; /* bytes, of the whole node */
 	atomic_uint handshakes;

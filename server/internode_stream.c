@@ -21,6 +21,7 @@ struct internode_stream {
 	struct loop *loop; /* borrowed */
 
 	atomic_bool is_scheduled; /* as of a link */
+	struct internode_stream *next_dropped; /* in internode->dropped_streams */
 
 	/* Guarded by lock. */
 	struct lock lock;
@@ -103,6 +104,44 @@ internode_stream_fail(struct internode_stream *stream, const char *what)
 
 	internode_socket_error(&stream->socket, &err, what);
 	internode_stream_end(stream, &err);
+}
+
+/*
+ * The loop that the wake was for has ended. Whoever posted it may be in stream_open() or stream_write() still, so it is
+ * kept as it is, with is_scheduled set for good.
+ */
+static void
+internode_stream_drop(struct loop_message *message)
+{
+	struct internode_stream *stream =
+	    (struct internode_stream *)((char *)message - offsetof(struct internode_stream, wake));
+	struct internode *internode = stream->internode;
+
+	stream->next_dropped =
+	    atomic_load_explicit(&internode->dropped_streams, memory_order_relaxed);
+	/* Release: what was written to the stream before goes with it. */
+	while (!atomic_compare_exchange_weak_explicit(&internode->dropped_streams,
+	    &stream->next_dropped, stream, memory_order_release, memory_order_relaxed))
+		;
+}
+
+void
+internode_streams_end_dropped(struct internode *internode)
+{
+	struct internode_stream *stream =
+	    atomic_exchange_explicit(&internode->dropped_streams, NULL, memory_order_acquire);
+	struct error err;
+
+	error_set(&err, ERROR_SHUTDOWN, "the node stops");
+	while (stream != NULL) {
+		struct internode_stream *next = stream->next_dropped;
+
+		/* One that never began is in no list of a loop, so nobody has told its user yet. */
+		if (stream->state != STREAM_ENDED)
+			stream->channel.user->on_close(stream->channel.user, &err);
+		internode_stream_free(stream);
+		stream = next;
+	}
 }
 
 /* ---- Writing, on the loop ------------------------------------------------------------------- */
@@ -481,6 +520,7 @@ internode_stream_new(struct internode *internode, struct loop *loop, struct peer
 	stream->loop = loop;
 	stream->socket.fd = stream->dial.socket.fd = -1;
 	stream->wake.run = internode_stream_woken;
+	stream->wake.drop = internode_stream_drop;
 	lock_init(&stream->lock, "internode stream", RANK_INTERNODE_STREAM);
 	buffer_init(&stream->queue);
 	buffer_init(&stream->raw);

@@ -7,6 +7,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -1022,6 +1023,61 @@ START_TEST(test_end_of_a_node_ends_its_streams)
 }
 END_TEST
 
+static void
+streamer_drop(struct stream_user *user, struct slice record)
+{
+	(void)user;
+	(void)record;
+}
+
+static struct streamer kept = {.user = {.on_record = streamer_drop, .on_close = streamer_close}};
+static atomic_int kept_count;
+
+static bool
+streamer_keep(struct cluster_env *env, struct stream_channel *channel)
+{
+	(void)env;
+	channel->user = &kept.user;
+	atomic_store(&kept_count, 1);
+	return true;
+}
+
+/* Wakes that are posted between the loops' end and the end of all: their streams are closed and freed like any other. */
+START_TEST(test_streams_outlive_their_loops_wakes)
+{
+	static const uint8_t record[8];
+	int port = free_port();
+	struct host *one, *two;
+	struct cluster_env *env;
+	struct streamer *begun = &stream_ends[0], *late = &stream_ends[1];
+	struct streamer last = {.user = {.on_close = streamer_close}};
+
+	streamers_init();
+	host_on_stream = streamer_keep;
+	one = host_start(1, port, NULL);
+	two = host_start(2, port, NULL);
+	env = one->cluster;
+	begun->channel = env->stream_open(env, host_peer(one, two), &begun->user);
+	wait_for(&kept_count, 1);
+	network_stop(one->node.network, 1000);
+	ck_assert_int_eq(atomic_load(&begun->closed), 0);
+	stream_write(begun->channel, slice_of(record, sizeof(record)));
+	late->channel = env->stream_open(env, host_peer(one, two), &late->user);
+	stream_write(late->channel, slice_of(record, sizeof(record)));
+	/* Who opened it may hold a lock that its on_close() takes. */
+	ck_assert_int_eq(atomic_load(&late->closed), 0);
+	internode_stop(one->node.internode);
+	ck_assert_int_eq(atomic_load(&begun->closed), 1);
+	ck_assert_int_eq(atomic_load(&late->closed), 1);
+	ck_assert(late->has_error);
+	(void)env->stream_open(env, host_peer(one, two), &last.user);
+	host_stop(one);
+	ck_assert_int_eq(atomic_load(&last.closed), 1);
+	host_stop(two);
+	host_on_stream = NULL;
+}
+END_TEST
+
 int
 main(void)
 {
@@ -1031,6 +1087,8 @@ main(void)
 	SRunner *runner;
 	int failed;
 
+	/* OpenSSL writes to sockets whose other side may have gone; helenusd ignores it as well. */
+	signal(SIGPIPE, SIG_IGN);
 	tcase_set_timeout(tcase, 300);
 	tcase_set_timeout(tls, 300);
 	tcase_add_checked_fixture(tls, tls_setup, tls_teardown);
@@ -1048,6 +1106,7 @@ main(void)
 	tcase_add_test(tcase, test_timers_fire_once_unless_they_were_stopped);
 	tcase_add_test(tcase, test_stream_that_is_refused_or_reaches_nobody_is_closed);
 	tcase_add_test(tcase, test_end_of_a_node_ends_its_streams);
+	tcase_add_test(tcase, test_streams_outlive_their_loops_wakes);
 	tcase_add_test(tls, test_messages_over_tls);
 	tcase_add_test(tls, test_endpoint_verification);
 	tcase_add_test(tls, test_stranger_certificate_is_refused);
