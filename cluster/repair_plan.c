@@ -87,7 +87,7 @@ repair_plan_add(struct repair_planner *planner, struct peer *const *peers, uint3
 	for (uint32_t i = 0; i < plan->common_count && common == NULL; i++)
 		if (plan->commons[i].peer_count == count &&
 		    plan->commons[i].has_skipped == has_skipped &&
-		    memcmp(plan->commons[i].peers, peers, count * sizeof(struct peer *)) == 0)
+		    memcmp(plan->commons[i].peers, peers, count * sizeof(*peers)) == 0)
 			common = &plan->commons[i];
 	if (common == NULL) {
 		plan->commons =
