@@ -16,8 +16,12 @@ BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 HELENUSD = os.path.join(BUILD, "helenusd")
 NODETOOL = os.path.join(BUILD, "nodetool")
 NATIVE_PORT, STORAGE_PORT, ADMIN_PORT = 9042, 7000, 7199
-# How long something may take that has to happen: machines may be slow and busy, and sanitizers are slower.
-PATIENCE = int(os.environ.get("PATIENCE", "120"))
+# How many times slower than a plain build: tests/run says so of sanitizers.
+SLOWNESS = int(os.environ.get("TEST_SLOWNESS", "1"))
+# How long something may take that has to happen: machines may be slow and busy.
+PATIENCE = int(os.environ.get("PATIENCE", 120 * SLOWNESS))
+# Timeouts of requests where no test says otherwise, in milliseconds: etc/helenus.yaml's.
+REQUEST_TIMEOUTS = {"read": 5000, "range": 10000, "write": 2000, "counter_write": 5000, "truncate": 60000}
 
 
 def free_network():
@@ -42,6 +46,12 @@ def wait_until(condition, what="it", patience=PATIENCE):
             return answer
         assert time.monotonic() < end, (what() if callable(what) else what) + " did not happen"
         time.sleep(0.05)
+
+
+def slow_timeouts():
+    if SLOWNESS == 1:
+        return {}
+    return {f"{kind}_request_timeout": f"{ms * SLOWNESS}ms" for kind, ms in REQUEST_TIMEOUTS.items()}
 
 
 class Node:
@@ -72,7 +82,7 @@ class Node:
                    "listen_address": self.address, "rpc_address": self.address,
                    "admin_address": self.address, "seeds": self.ring.seeds,
                    "auto_bootstrap": False, "num_tokens": 16, "memtable_heap_space": "64MiB",
-                   **self.ring.options, **self.options, **more}
+                   **slow_timeouts(), **self.ring.options, **self.options, **more}
         config = os.path.join(self.path, "empty.yaml")
         with open(config, "w", encoding="utf-8"):
             pass

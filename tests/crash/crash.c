@@ -33,7 +33,7 @@ enum {
 	KEYS = 64, /* per worker; the window below is smaller, so there is always an idle one */
 	WINDOW = 32,
 	PAD_MAX = 3000,
-	START_SECONDS = 30,
+	START_SECONDS = 120, /* a machine may be busy, and sanitizers are slow */
 };
 
 /* ---- the client --------------------------------------------------------------------------------- */
@@ -503,8 +503,9 @@ verify_worker(struct crash *crash, struct worker *worker, struct crash_client *c
 		/* What is there now is the truth for the next round. */
 		if (found >= 0)
 			key->acked = (uint32_t)found;
-		else if (key->sent > key->acked && !version_is_deletion(key->acked))
+		else if (key->sent > key->acked && version_is_deletion(key->sent))
 			key->acked = key->sent;
+		/* Else a first write, or one after a deletion, that was not answered and is not there: nothing is owed. */
 		key->sent = key->acked > key->sent ? key->acked : key->sent;
 	}
 }

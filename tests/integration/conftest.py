@@ -13,14 +13,23 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 HELENUSD = os.path.join(BUILD, "helenusd")
 NODETOOL = os.path.join(BUILD, "nodetool")
-# Sanitizers make everything slower.
-PATIENCE = 60
+# How many times slower than a plain build: tests/run says so of sanitizers.
+SLOWNESS = int(os.environ.get("TEST_SLOWNESS", "1"))
+PATIENCE = int(os.environ.get("PATIENCE", 60 * SLOWNESS))
+# Timeouts of requests where no test says otherwise, in milliseconds: etc/helenus.yaml's.
+REQUEST_TIMEOUTS = {"read": 5000, "range": 10000, "write": 2000, "counter_write": 5000, "truncate": 60000}
 
 
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def slow_timeouts():
+    if SLOWNESS == 1:
+        return {}
+    return {f"{kind}_request_timeout": f"{ms * SLOWNESS}ms" for kind, ms in REQUEST_TIMEOUTS.items()}
 
 
 class Server:
@@ -41,7 +50,7 @@ class Server:
         options = {"data_directory": os.path.join(self.path, "data"), "rpc_address": "127.0.0.1",
                    "native_transport_port": self.port, "admin_port": self.admin_port,
                    "storage_port": free_port(),
-                   "num_tokens": 4, **self.options}
+                   "num_tokens": 4, **(slow_timeouts() if self.config is None else {}), **self.options}
         config = self.config
         if config is None:
             config = os.path.join(self.path, "empty.yaml")

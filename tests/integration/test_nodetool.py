@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
-from conftest import ROOT
+from conftest import ROOT, SLOWNESS
 from cassandra import ReadTimeout, WriteTimeout
 
 SIMPLE = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
@@ -53,8 +53,7 @@ def test_tpstats_counts_what_the_stages_ran(server, table):
 
 def test_what_waited_too_long_is_dropped_and_counted(new_server):
     """A server that was stopped for longer than its timeouts has queues of what nobody waits for any more."""
-    server = new_server(read_request_timeout="50ms", write_request_timeout="50ms",
-                        range_request_timeout="50ms", concurrent_reads=2, concurrent_writes=2).start()
+    server = new_server(concurrent_reads=2, concurrent_writes=2).start()
     session = server.connect()
     session.execute(f"CREATE KEYSPACE nt WITH replication = {SIMPLE}")
     session.execute("CREATE TABLE nt.t (id int, c int, v text, PRIMARY KEY (id, c))")
@@ -65,6 +64,8 @@ def test_what_waited_too_long_is_dropped_and_counted(new_server):
     scan = session.prepare("SELECT * FROM nt.t WHERE id = ?")
     for i in range(500):
         session.execute(insert, (1, i, "v" * 500))
+    for kind in ("read", "write", "range"):
+        server.nodetool("settimeout", kind, 50)
 
     def dropped(message):
         return int(column(server.nodetool("tpstats"), "Dropped", message))
@@ -418,7 +419,7 @@ def test_a_scan_that_finds_nothing_ends_with_its_timeout(server, session, table,
     insert = session.prepare("INSERT INTO nt.wide (a, b, v) VALUES (?, ?, 1)")
     # So many rows that no machine filters them in a millisecond.
     execute_concurrent_with_args(
-        session, insert, [(a, b) for a in range(200) for b in range(500)], concurrency=200)
+        session, insert, [(a, b) for a in range(200) for b in range(500 // SLOWNESS)], concurrency=200)
     query = "SELECT a FROM nt.wide WHERE v = -1 ALLOW FILTERING"
     assert not list(session.execute(query))
     if is_prepared:
@@ -428,7 +429,7 @@ def test_a_scan_that_finds_nothing_ends_with_its_timeout(server, session, table,
         with pytest.raises(ReadTimeout):
             session.execute(query)
     finally:
-        server.nodetool("settimeout", "range", 10000)
+        server.nodetool("settimeout", "range", 10000 * SLOWNESS)
     assert not list(session.execute(query))
 
 

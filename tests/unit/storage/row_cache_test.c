@@ -287,7 +287,6 @@ START_TEST(test_random_reads_are_the_same_with_and_without_the_cache)
 
 			read_text(&fixture, read_seed, &first);
 			read_text(&fixture, read_seed, &second);
-			fixture.table->options.caching_rows = rows[_i];
 			store_set_cache_capacity(fixture.store, 1 << 20, 0, 0);
 			read_text(&fixture, read_seed, &without);
 			store_set_cache_capacity(fixture.store, 1 << 20, CACHE_BYTES, 0);

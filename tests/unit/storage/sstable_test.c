@@ -9,6 +9,16 @@
 #include "tests/unit/storage/sstable_fixture.h"
 #include "tests/unit/storage/sstable_model.h"
 
+/*
+ * All of it runs in one thread, which ThreadSanitizer makes thirty times slower: there each kind has one round, and
+ * tables of a size that still has many blocks and chunks.
+ */
+#ifdef __SANITIZE_THREAD__
+enum { RANDOM_ROUNDS = 1, LARGE_ROUNDS = 2, LARGE_ROWS = 300, SLICES = 10, DAMAGES = 8 };
+#else
+enum { RANDOM_ROUNDS = 3, LARGE_ROUNDS = 10, LARGE_ROWS = 2000, SLICES = 80, DAMAGES = 60 };
+#endif
+
 static struct env *env;
 static struct sstable_context context;
 static char *directory;
@@ -234,7 +244,7 @@ check_everything(struct model *model, struct sstable *sstable)
 		}
 		check_scan(model, sstable, &range, 0, "part of the range");
 	}
-	check_random_slices(model, sstable, 80);
+	check_random_slices(model, sstable, SLICES);
 }
 
 START_TEST(test_random_partitions_come_back)
@@ -258,7 +268,7 @@ END_TEST
  * tombstones cross the borders of both. */
 START_TEST(test_large_partitions_with_small_blocks_come_back)
 {
-	struct model_shape shape = {5, 2000, 60, true};
+	struct model_shape shape = {5, LARGE_ROWS, 60, true};
 	struct table_metadata *table = fixture_table(_i % 2 == 0 ? "tombs" : "collections");
 	struct sstable *sstable;
 	struct model model;
@@ -451,7 +461,7 @@ END_TEST
 /* Partitions left half read do not disturb the scan. */
 START_TEST(test_partitions_may_be_left_early)
 {
-	struct model_shape shape = {40, 3000, 300, true};
+	struct model_shape shape = {40, 3 * LARGE_ROWS / 2, 300, true};
 	struct table_metadata *table = fixture_table("plain_lz4");
 	uint32_t flags = _i == 0 ? 0 : SSTABLE_SCAN_SEQUENTIAL | SSTABLE_SCAN_TRANSIENT;
 	struct partition_iterator *scan;
@@ -634,7 +644,7 @@ START_TEST(test_damage_is_found)
 	sstable_unref(write_model(&model, 1, 200));
 	good = component_bytes(env, &descriptor, component);
 	sstable_path(&descriptor, component, path, NULL);
-	for (size_t at = 0; at < good.size; at += good.size / 60 + 1) {
+	for (size_t at = 0; at < good.size; at += good.size / DAMAGES + 1) {
 		struct sstable *sstable;
 		struct error err = {0};
 
@@ -739,8 +749,10 @@ main(void)
 
 	tcase_set_timeout(tcase, 120);
 	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_add_loop_test(tcase, test_random_partitions_come_back, 0, 3 * SCHEMA_COUNT);
-	tcase_add_loop_test(tcase, test_large_partitions_with_small_blocks_come_back, 0, 10);
+	tcase_add_loop_test(
+	    tcase, test_random_partitions_come_back, 0, RANDOM_ROUNDS * SCHEMA_COUNT);
+	tcase_add_loop_test(
+	    tcase, test_large_partitions_with_small_blocks_come_back, 0, LARGE_ROUNDS);
 	tcase_add_test(tcase, test_rows_larger_than_chunks_come_back);
 	tcase_add_loop_test(tcase, test_every_compressor_comes_back, 0, 12);
 	tcase_add_loop_test(tcase, test_index_interval_is_honoured, 0, 4);
