@@ -153,7 +153,7 @@ estimates_add_row(struct internal_batch *batch, bool is_old_table, const char *t
 	store_u64(numbers[1], range->partitions);
 	values[count++] = slice_of_string(keyspace);
 	values[count++] = slice_of_string(table);
-	if (!is_old_table)
+	if (type != NULL)
 		values[count++] = slice_of_string(type);
 	values[count++] = slice_of_string(left);
 	values[count++] = slice_of_string(right);

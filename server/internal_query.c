@@ -252,6 +252,7 @@ internal_write(struct execution *execution, struct mutation *mutations, uint32_t
 	pthread_cond_init(&call.done_cond, NULL);
 	execution->plan = NULL; /* all of them are the caller's */
 	execution->done = internal_done;
+	/* cppcheck-suppress autoVariables ; internal_wait() returns when nobody uses it any more */
 	execution->context = &call;
 	execution_write(execution, mutations, count, keyspace, WRITE_UNLOGGED_BATCH);
 	return internal_wait(&call, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/schema_tables.h"
+#include <assert.h>
 #include <stdlib.h>
 #include "base/log.h"
 #include "server/execution.h"
@@ -327,8 +328,10 @@ static int
 schema_write_changes(struct schema_writer *writer, const struct keyspace_metadata *before,
     const struct keyspace_metadata *after, struct error *err)
 {
-	if (after == NULL)
+	if (after == NULL) {
+		assert(before != NULL);
 		return schema_delete_keyspace(writer, before->name, err);
+	}
 	if (before == NULL || before->durable_writes != after->durable_writes ||
 	    !option_map_equal(&before->replication, &after->replication)) {
 		if (schema_write_keyspace(writer, after, err) != 0)

@@ -17,7 +17,7 @@
 #include "cluster/messaging.h"
 #include "tests/unit/server/null_executor.h"
 
-enum { NODES = 2, SECOND_MS = 1000, LONG_MS = 60 * SECOND_MS };
+enum { NODES = 2, SECOND_MS = 1000, LONG_MS = 240 * SECOND_MS };
 
 struct host {
 	struct config config;
@@ -95,6 +95,7 @@ host_start(int number, int port, const char *const *options)
 	host_set(host, text);
 	host_set(host, "native_transport_io_threads=2");
 	host_set(host, "start_native_transport=false");
+	host_set(host, "internode_tcp_connect_timeout=120s");
 	for (; options != NULL && *options != NULL; options++)
 		host_set(host, *options);
 	ck_assert_msg(config_finish(&host->config, &err) == 0, "%s", err.text);
@@ -201,7 +202,7 @@ ask(struct host *host, struct peer *to, uint8_t verb, size_t size, uint64_t time
 	    &waiter->callback, NULL);
 }
 
-/* No absolute time decides but this: nothing happens for a minute. */
+/* No absolute time decides but this: nothing happens for minutes. */
 static void
 wait_for(const atomic_int *value, int least)
 {

@@ -245,7 +245,7 @@ START_TEST(test_merged_answers_are_the_answer_of_all_data)
 		test_empty();
 	}
 	ck_assert_uint_gt(asked, TEST_SEEDS / 30);
-	ck_assert_uint_gt(repaired, 1000);
+	ck_assert_uint_gt(repaired, TEST_SEEDS / 3);
 }
 END_TEST
 
