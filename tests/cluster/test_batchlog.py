@@ -6,7 +6,7 @@ from cassandra import Unavailable, WriteTimeout
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import BatchStatement, SimpleStatement
 
-from ring import wait_until
+from ring import SLOWNESS, wait_until
 
 KEYS = 20
 
@@ -36,7 +36,7 @@ def rows(session):
 def test_a_batch_whose_coordinator_dies_appears_whole(new_ring):
     """A replica is dead and nobody knows it yet: the batch is stored, a part of it is not written, and with the
     coordinator its hint dies, too."""
-    ring = new_ring(4, cassandra__ring_delay_ms=1000, write_request_timeout="1000ms").start().wait_up()
+    ring = new_ring(4, cassandra__ring_delay_ms=1000 * SLOWNESS, write_request_timeout="1000ms").start().wait_up()
     session = ring.connect(only=[ring[0]])
     session.execute("CREATE KEYSPACE logged WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
     session.execute("CREATE TABLE logged.t (pk int PRIMARY KEY, v int)")

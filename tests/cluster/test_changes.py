@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from load import Counting, Load, connect
-from ring import wait_until
+from ring import SLOWNESS, wait_until
 
 pytestmark = pytest.mark.long
-DELAY = {"cassandra__ring_delay_ms": 2000}
+DELAY = {"cassandra__ring_delay_ms": 2000 * SLOWNESS}
 THREE = "{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}"
 
 

@@ -7,7 +7,7 @@ import pytest
 from cassandra import ConsistencyLevel as CL
 from cassandra.query import SimpleStatement
 
-from ring import wait_until
+from ring import SLOWNESS, wait_until
 
 KEYS = 40
 
@@ -140,7 +140,7 @@ def metric(node, name):
 
 @pytest.mark.long
 def test_a_node_that_leaves_hands_on_what_it_keeps(new_ring):
-    ring = new_ring(4, cassandra__ring_delay_ms=1000).start().wait_up()
+    ring = new_ring(4, cassandra__ring_delay_ms=1000 * SLOWNESS).start().wait_up()
     keeper, victim = ring[3], ring[2]
     session = ring.connect(only=[keeper])
     session.execute("CREATE KEYSPACE hinted WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}")

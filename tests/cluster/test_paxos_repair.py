@@ -9,7 +9,7 @@ from cassandra.protocol import ConfigurationException
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
 
-from ring import wait_until
+from ring import SLOWNESS, wait_until
 
 STATE = "SELECT row_key, cf_id, in_progress_ballot, proposal_ballot, proposal, most_recent_commit_at FROM system.paxos"
 
@@ -101,7 +101,7 @@ def test_repair_finishes_what_was_left_over(new_ring):
 @pytest.mark.long
 def test_a_node_that_joins_or_leaves_has_it_finished_first(new_ring):
     ring = new_ring(3, cas_contention_timeout="300ms", write_request_timeout="300ms",
-                    cassandra__ring_delay_ms=1000).start().wait_up()
+                    cassandra__ring_delay_ms=1000 * SLOWNESS).start().wait_up()
     make_table(ring)
     leave_open(ring, ring.nodes[1:], keys=range(15))
     before = open_rounds(ring[0])

@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from ring import wait_until
+from ring import SLOWNESS, wait_until
 
 ROWS = 400
-DELAY = {"cassandra__ring_delay_ms": 1000}
+DELAY = {"cassandra__ring_delay_ms": 1000 * SLOWNESS}
 
 
 def fill(session, keyspace, factor, rows=ROWS, pad=0):
