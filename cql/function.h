@@ -26,7 +26,6 @@ struct function_context {
 	void (*next_timeuuid)(void *user, uint8_t out[16]);
 	void (*next_uuid)(void *user, uint8_t out[16]);
 	void *user;
-	int protocol_version;
 };
 
 struct function;

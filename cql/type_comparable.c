@@ -287,6 +287,33 @@ comparable_put_lexical_uuid(struct slice value, struct buffer *out)
 }
 
 static void
+comparable_put_floating(const struct type *type, struct slice value, struct buffer *out)
+{
+	bool is_double = type->kind == TYPE_DOUBLE;
+	size_t size = is_double ? 8 : 4;
+
+	if (value.size != size)
+		comparable_put_irregular(value, out);
+	else
+		comparable_put_fixed(is_double ? type_double_order(load_u64(value.data))
+					       : type_float_order(load_u32(value.data)),
+		    size, out);
+}
+
+/* A date counts from the middle of its range, a time from midnight: neither has a sign. */
+static void
+comparable_put_unsigned(const struct type *type, struct slice value, struct buffer *out)
+{
+	size_t size = type->kind == TYPE_TIME ? 8 : 4;
+
+	if (value.size != size)
+		comparable_put_irregular(value, out);
+	else
+		comparable_put_fixed(
+		    size == 8 ? load_u64(value.data) : load_u32(value.data), size, out);
+}
+
+static void
 comparable_put(const struct type *type, struct slice value, struct buffer *out)
 {
 	switch (type->kind) {
@@ -314,28 +341,12 @@ comparable_put(const struct type *type, struct slice value, struct buffer *out)
 		comparable_put_boolean(value, out);
 		return;
 	case TYPE_DOUBLE:
-		if (value.size != 8)
-			comparable_put_irregular(value, out);
-		else
-			comparable_put_fixed(type_double_order(load_u64(value.data)), 8, out);
-		return;
 	case TYPE_FLOAT:
-		if (value.size != 4)
-			comparable_put_irregular(value, out);
-		else
-			comparable_put_fixed(type_float_order(load_u32(value.data)), 4, out);
+		comparable_put_floating(type, value, out);
 		return;
 	case TYPE_DATE:
-		if (value.size != 4)
-			comparable_put_irregular(value, out);
-		else
-			comparable_put_fixed(load_u32(value.data), 4, out);
-		return;
 	case TYPE_TIME:
-		if (value.size != 8)
-			comparable_put_irregular(value, out);
-		else
-			comparable_put_fixed(load_u64(value.data), 8, out);
+		comparable_put_unsigned(type, value, out);
 		return;
 	case TYPE_VARINT:
 		comparable_put_varint(value, out);

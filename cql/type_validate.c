@@ -64,16 +64,34 @@ type_is_utf8(struct slice value)
 	return true;
 }
 
+/* Types whose values have one size, and what Cassandra says of others. */
+struct type_length {
+	uint8_t size; /* 0: not such a type */
+	bool allows_empty;
+	const char *text;
+};
+
+static const struct type_length type_lengths[TYPE_NATIVE_COUNT] = {
+    [TYPE_INT] = {4, true, "Expected 4 or 0 byte int"},
+    [TYPE_BIGINT] = {8, true, "Expected 8 or 0 byte long"},
+    [TYPE_COUNTER] = {8, true, "Expected 8 or 0 byte long"},
+    [TYPE_TIMESTAMP] = {8, true, "Expected 8 or 0 byte long for date"},
+    [TYPE_UUID] = {16, true, "UUID should be 16 or 0 bytes"},
+    [TYPE_BOOLEAN] = {1, true, "Expected 1 or 0 byte value"},
+    [TYPE_DOUBLE] = {8, true, "Expected 8 or 0 byte value for a double"},
+    [TYPE_FLOAT] = {4, true, "Expected 4 or 0 byte value for a float"},
+    [TYPE_SMALLINT] = {2, false, "Expected 2 bytes for a smallint"},
+    [TYPE_TINYINT] = {1, false, "Expected 1 byte for a tinyint"},
+    [TYPE_DATE] = {4, false, "Expected 4 byte long for date"},
+    [TYPE_TIME] = {8, false, "Expected 8 byte long for time"},
+};
+
 static int
-type_validate_length(
-    struct slice value, size_t length, bool allows_empty, const char *format, struct error *err)
+type_validate_length(const struct type_length *length, struct slice value, struct error *err)
 {
-	if (value.size == length || (value.size == 0 && allows_empty))
+	if (value.size == length->size || (value.size == 0 && length->allows_empty))
 		return 0;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	return error_set(err, ERROR_INVALID, format, (int)value.size);
-#pragma GCC diagnostic pop
+	return error_set(err, ERROR_INVALID, "%s (%d)", length->text, (int)value.size);
 }
 
 static int
@@ -90,7 +108,7 @@ type_validate_inet(struct slice value, struct error *err)
 static int
 type_validate_timeuuid(struct slice value, struct error *err)
 {
-	if (type_validate_length(value, 16, true, "UUID should be 16 or 0 bytes (%d)", err) != 0)
+	if (type_validate_length(&type_lengths[TYPE_UUID], value, err) != 0)
 		return -1;
 	/* The text names the upper half of the first byte, where no version is; so does Cassandra's. */
 	if (value.size == 16 && (value.data[6] >> 4) != 1)
@@ -275,47 +293,15 @@ type_validate_composite(const struct type *type, struct slice value, struct erro
 int
 type_validate(const struct type *type, struct slice value, struct error *err)
 {
+	if (type->kind < TYPE_NATIVE_COUNT && type_lengths[type->kind].size != 0)
+		return type_validate_length(&type_lengths[type->kind], value, err);
 	switch (type->kind) {
-	case TYPE_BLOB:
-	case TYPE_VARINT:
-		return 0;
 	case TYPE_TEXT:
 		return type_is_utf8(value)
 		    ? 0
 		    : error_set(err, ERROR_INVALID, "String didn't validate.");
-	case TYPE_INT:
-		return type_validate_length(value, 4, true, "Expected 4 or 0 byte int (%d)", err);
-	case TYPE_BIGINT:
-	case TYPE_COUNTER:
-		return type_validate_length(value, 8, true, "Expected 8 or 0 byte long (%d)", err);
-	case TYPE_TIMESTAMP:
-		return type_validate_length(
-		    value, 8, true, "Expected 8 or 0 byte long for date (%d)", err);
-	case TYPE_UUID:
-		return type_validate_length(
-		    value, 16, true, "UUID should be 16 or 0 bytes (%d)", err);
 	case TYPE_TIMEUUID:
 		return type_validate_timeuuid(value, err);
-	case TYPE_BOOLEAN:
-		return type_validate_length(value, 1, true, "Expected 1 or 0 byte value (%d)", err);
-	case TYPE_DOUBLE:
-		return type_validate_length(
-		    value, 8, true, "Expected 8 or 0 byte value for a double (%d)", err);
-	case TYPE_FLOAT:
-		return type_validate_length(
-		    value, 4, true, "Expected 4 or 0 byte value for a float (%d)", err);
-	case TYPE_SMALLINT:
-		return type_validate_length(
-		    value, 2, false, "Expected 2 bytes for a smallint (%d)", err);
-	case TYPE_TINYINT:
-		return type_validate_length(
-		    value, 1, false, "Expected 1 byte for a tinyint (%d)", err);
-	case TYPE_DATE:
-		return type_validate_length(
-		    value, 4, false, "Expected 4 byte long for date (%d)", err);
-	case TYPE_TIME:
-		return type_validate_length(
-		    value, 8, false, "Expected 8 byte long for time (%d)", err);
 	case TYPE_ASCII:
 		return type_validate_ascii(value, err);
 	case TYPE_DECIMAL:
@@ -346,9 +332,9 @@ type_validate(const struct type *type, struct slice value, struct error *err)
 		return type_validate_composite(type, value, err);
 	case TYPE_CUSTOM:
 		if (type->fixed_length == 16)
-			return type_validate_length(
-			    value, 16, true, "UUID should be 16 or 0 bytes (%d)", err);
+			return type_validate_length(&type_lengths[TYPE_UUID], value, err);
+		return 0;
+	default:
 		return 0;
 	}
-	return 0;
 }

@@ -179,8 +179,7 @@ execution_init(
 	execution->functions = (struct function_context){.now_us = execution->now_us,
 	    .next_timeuuid = execution_next_timeuuid,
 	    .next_uuid = execution_next_uuid,
-	    .user = executor,
-	    .protocol_version = execution->version};
+	    .user = executor};
 	execution->terms = (struct term_context){
 	    .functions = &execution->functions, .arena = arena, .execution = execution};
 }
@@ -834,7 +833,6 @@ executor_start_execution(
 	execution->worker = worker;
 	execution->client = request->client;
 	execution->version = request->header.version;
-	execution->functions.protocol_version = request->header.version;
 	request->state = execution;
 }
 

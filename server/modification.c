@@ -525,80 +525,79 @@ modification_prepare(struct preparation *preparation, const struct statement *st
 
 /* ---- IF ------------------------------------------------------------------------------------ */
 
+/* c[element]: *receiver becomes that of the element's value. */
 static int
-condition_prepare(struct preparation *preparation, const struct ast_condition *raw,
-    struct condition *out, struct error *err)
+condition_prepare_element(struct preparation *preparation, const struct ast_condition *raw,
+    struct condition *out, struct column_spec *receiver, struct error *err)
 {
-	const struct table_metadata *table = preparation->table;
-	const struct column_metadata *column =
-	    prepare_column(table, ast_slice(raw->column.text), err);
-	struct column_spec receiver;
-	const struct type *type;
+	const struct column_metadata *column = out->column;
+	const struct type *type = column->type;
+	bool is_list = type->kind == TYPE_LIST;
+	struct column_spec key;
 
-	if (column == NULL)
+	if (!is_list && type->kind != TYPE_MAP)
+		return error_set(err, ERROR_INVALID,
+		    type->kind == TYPE_SET
+			? "Invalid element access syntax for set column %.*s"
+			: "Invalid element access syntax for non-collection column %.*s",
+		    (int)column->name.size, column->name.data);
+	key = term_part_receiver(preparation, receiver,
+	    is_list ? type_native(TYPE_INT) : type->params[0], is_list ? "idx(%.*s)" : "key(%.*s)");
+	if (term_prepare(preparation, raw->element, &key, &out->element, err) != 0)
 		return -1;
-	if (column->kind == COLUMN_PARTITION_KEY || column->kind == COLUMN_CLUSTERING)
-		return error_set(err, ERROR_INVALID,
-		    "PRIMARY KEY column '%.*s' cannot have IF conditions", (int)column->name.size,
-		    column->name.data);
-	type = column->type;
-	if (type->kind == TYPE_COUNTER)
-		return error_set(err, ERROR_INVALID, "Conditions on counters are not supported");
-	receiver = prepare_receiver(table, column);
-	out->column = column;
-	out->operator= raw->operator;
-	out->field = -1;
-	if (raw->element != NULL) {
-		struct column_spec key;
+	*receiver =
+	    term_part_receiver(preparation, receiver, type->params[is_list ? 0 : 1], "value(%.*s)");
+	return 0;
+}
 
-		if (type->kind != TYPE_LIST && type->kind != TYPE_MAP)
-			return error_set(err, ERROR_INVALID,
-			    type->kind == TYPE_SET
-				? "Invalid element access syntax for set column %.*s"
-				: "Invalid element access syntax for non-collection column %.*s",
-			    (int)column->name.size, column->name.data);
-		key = term_part_receiver(preparation, &receiver,
-		    type->kind == TYPE_LIST ? type_native(TYPE_INT) : type->params[0],
-		    type->kind == TYPE_LIST ? "idx(%.*s)" : "key(%.*s)");
-		if (term_prepare(preparation, raw->element, &key, &out->element, err) != 0)
-			return -1;
-		receiver = term_part_receiver(preparation, &receiver,
-		    type->params[type->kind == TYPE_LIST ? 0 : 1], "value(%.*s)");
-	} else if (raw->field.text.text != NULL) {
-		if (type->kind != TYPE_UDT)
-			return error_set(err, ERROR_INVALID,
-			    "Cannot refer to a field of non-UDT column '%.*s'",
-			    (int)column->name.size, column->name.data);
-		out->field = type_field_index(type, ast_slice(raw->field.text));
-		if (out->field < 0)
-			return error_set(err, ERROR_INVALID, "Unknown field %s for column %.*s",
-			    raw->field.text.text, (int)column->name.size, column->name.data);
-		receiver.type = type->params[out->field];
-		receiver.name = ast_slice(raw->field.text);
-	}
-	out->type = receiver.type;
-	if (raw->operator== AST_CONTAINS || raw->operator== AST_CONTAINS_KEY)
-		return error_set(err, ERROR_INVALID, "%s is not supported in IF conditions",
-		    ast_operator_text(raw->operator));
-	if (raw->operator> AST_NEQ && raw->operator!= AST_IN)
-		return error_set(err, ERROR_INVALID, "%s is not supported in IF conditions",
-		    ast_operator_text(raw->operator));
-	if (raw->operator!= AST_EQ && raw->operator!= AST_NEQ && raw->operator!= AST_IN &&
-	    type_references_duration(receiver.type))
+/* c.field: *receiver becomes the field's. */
+static int
+condition_prepare_field(const struct ast_condition *raw, struct condition *out,
+    struct column_spec *receiver, struct error *err)
+{
+	const struct column_metadata *column = out->column;
+
+	if (column->type->kind != TYPE_UDT)
 		return error_set(err, ERROR_INVALID,
-		    receiver.type->kind == TYPE_DURATION
-			? "Slice conditions are not supported on durations"
-			: "Slice conditions are not supported on %s containing durations",
-		    type_is_collection(receiver.type)       ? "collections"
-			: receiver.type->kind == TYPE_TUPLE ? "tuples"
-							    : "UDTs");
-	if (raw->operator!= AST_IN)
-		return term_prepare(preparation, raw->value, &receiver, &out->value, err);
+		    "Cannot refer to a field of non-UDT column '%.*s'", (int)column->name.size,
+		    column->name.data);
+	out->field = type_field_index(column->type, ast_slice(raw->field.text));
+	if (out->field < 0)
+		return error_set(err, ERROR_INVALID, "Unknown field %s for column %.*s",
+		    raw->field.text.text, (int)column->name.size, column->name.data);
+	receiver->type = column->type->params[out->field];
+	receiver->name = ast_slice(raw->field.text);
+	return 0;
+}
+
+static int
+condition_check_operator(enum ast_operator operator, const struct type * type, struct error *err)
+{
+	if (operator== AST_CONTAINS || operator==
+	    AST_CONTAINS_KEY ||(operator> AST_NEQ && operator!= AST_IN))
+		return error_set(err, ERROR_INVALID, "%s is not supported in IF conditions",
+		    ast_operator_text(operator));
+	if (operator== AST_EQ || operator== AST_NEQ || operator==
+	    AST_IN || !type_references_duration(type))
+		return 0;
+	return error_set(err, ERROR_INVALID,
+	    type->kind == TYPE_DURATION
+		? "Slice conditions are not supported on durations"
+		: "Slice conditions are not supported on %s containing durations",
+	    type_is_collection(type)       ? "collections"
+		: type->kind == TYPE_TUPLE ? "tuples"
+					   : "UDTs");
+}
+
+/* IN ?, or IN and a list of terms. */
+static int
+condition_prepare_in(struct preparation *preparation, const struct ast_condition *raw,
+    struct condition *out, const struct column_spec *receiver, struct error *err)
+{
 	if (raw->value != NULL) {
-		struct column_spec list = term_part_receiver(preparation, &receiver,
-		    type_list(
-			preparation->arena, type_freeze(preparation->arena, receiver.type), false),
-		    "in(%.*s)");
+		const struct type *frozen = type_freeze(preparation->arena, receiver->type);
+		struct column_spec list = term_part_receiver(preparation, receiver,
+		    type_list(preparation->arena, frozen, false), "in(%.*s)");
 
 		return term_prepare(preparation, raw->value, &list, &out->value, err);
 	}
@@ -609,11 +608,47 @@ condition_prepare(struct preparation *preparation, const struct ast_condition *r
 	if (out->in_values == NULL)
 		return modification_no_memory(err);
 	for (uint32_t i = 0; i < out->in_count; i++) {
-		if (term_prepare(preparation, raw->in_values.items[i], &receiver,
-			&out->in_values[i], err) != 0)
+		if (term_prepare(preparation, raw->in_values.items[i], receiver, &out->in_values[i],
+			err) != 0)
 			return -1;
 	}
 	return 0;
+}
+
+static int
+condition_prepare(struct preparation *preparation, const struct ast_condition *raw,
+    struct condition *out, struct error *err)
+{
+	const struct table_metadata *table = preparation->table;
+	const struct column_metadata *column =
+	    prepare_column(table, ast_slice(raw->column.text), err);
+	struct column_spec receiver;
+	int rc = 0;
+
+	if (column == NULL)
+		return -1;
+	if (column->kind == COLUMN_PARTITION_KEY || column->kind == COLUMN_CLUSTERING)
+		return error_set(err, ERROR_INVALID,
+		    "PRIMARY KEY column '%.*s' cannot have IF conditions", (int)column->name.size,
+		    column->name.data);
+	if (column->type->kind == TYPE_COUNTER)
+		return error_set(err, ERROR_INVALID, "Conditions on counters are not supported");
+	receiver = prepare_receiver(table, column);
+	out->column = column;
+	out->operator= raw->operator;
+	out->field = -1;
+	if (raw->element != NULL)
+		rc = condition_prepare_element(preparation, raw, out, &receiver, err);
+	else if (raw->field.text.text != NULL)
+		rc = condition_prepare_field(raw, out, &receiver, err);
+	if (rc != 0)
+		return -1;
+	out->type = receiver.type;
+	if (condition_check_operator(raw->operator, receiver.type, err) != 0)
+		return -1;
+	if (raw->operator== AST_IN)
+		return condition_prepare_in(preparation, raw, out, &receiver, err);
+	return term_prepare(preparation, raw->value, &receiver, &out->value, err);
 }
 
 int

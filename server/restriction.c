@@ -1,23 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/restriction.h"
+#include "server/restriction_internal.h"
 #include <stdlib.h>
 #include "server/prepare.h"
 
-#define RESTRICTION_FILTERING                                                                      \
-	"Cannot execute this query as it might involve data filtering and thus may have "          \
-	"unpredictable performance. If you want to execute this query despite the performance "    \
-	"unpredictability, use ALLOW FILTERING"
-
-/* What the preparation of one WHERE has in hand. */
-struct restriction_builder {
-	struct preparation *preparation;
-	const struct restrictions_options *options;
-	struct restrictions *out;
-	struct restriction_filter *filters; /* room for every relation and column */
-	struct restriction **others; /* on statics and regulars, merged for the checks */
-};
-
-static int
+int
 restriction_no_memory(struct error *err)
 {
 	return error_set(err, ERROR_NO_MEMORY, "no memory for restrictions");
@@ -36,8 +22,7 @@ restriction_relation_text(struct restriction_builder *builder, const struct ast_
 	return text != NULL ? text : "?";
 }
 
-/* "a, b, c" */
-static const char *
+const char *
 restriction_names(struct restriction_builder *builder, const struct column_metadata *const *columns,
     uint32_t count)
 {
@@ -206,7 +191,7 @@ restriction_new(struct restriction_builder *builder, uint32_t column_count, stru
 	return restriction;
 }
 
-static struct restriction_filter *
+struct restriction_filter *
 restriction_add_filter(struct restriction_builder *builder, const struct column_metadata *column,
     enum filter_operator operator)
 {
@@ -321,6 +306,66 @@ restriction_slot(struct restriction_builder *builder, const struct column_metada
 	return &builder->others[out->table->static_count + column->position];
 }
 
+/* Which relations a column of this type cannot have. */
+static int
+restriction_check_relation(struct restriction_builder *builder, const struct ast_relation *relation,
+    const struct column_metadata *column, struct error *err)
+{
+	const struct type *type = column->type;
+
+	if (type->is_multi_cell && type_is_collection(type))
+		return error_set(err, ERROR_INVALID,
+		    "Collection column '%.*s' (%s) cannot be restricted by a '%s' relation",
+		    (int)column->name.size, column->name.data,
+		    type_name(builder->preparation->arena, type),
+		    ast_operator_text(relation->operator));
+	if (type->is_multi_cell && type->kind == TYPE_UDT)
+		return error_set(err, ERROR_INVALID,
+		    "Non-frozen UDT column '%.*s' (%s) cannot be restricted by any relation",
+		    (int)column->name.size, column->name.data,
+		    type_name(builder->preparation->arena, type));
+	if (relation->operator== AST_EQ || relation->operator== AST_IN)
+		return 0;
+	if (type->kind == TYPE_DURATION)
+		return error_set(
+		    err, ERROR_INVALID, "Slice restrictions are not supported on duration columns");
+	if (type_references_duration(type))
+		return error_set(err, ERROR_INVALID,
+		    "Slice restrictions are not supported on %s containing durations",
+		    type_is_collection(type)       ? "collections"
+			: type->kind == TYPE_TUPLE ? "tuples"
+						   : "UDTs");
+	return 0;
+}
+
+/* A column outside the key can only be filtered by. */
+static int
+restriction_filter_column(struct restriction_builder *builder, const struct ast_relation *relation,
+    const struct restriction *restriction, struct error *err)
+{
+	const struct column_metadata *column = restriction->columns[0];
+	struct restriction_filter *filter;
+
+	if (column->kind == COLUMN_REGULAR && restriction->kind == RESTRICTION_IN &&
+	    !builder->options->allow_filtering && builder->options->use == RESTRICTIONS_SELECT)
+		return error_set(err, ERROR_INVALID, RESTRICTION_FILTERING);
+	filter = restriction_add_filter(
+	    builder, column, restriction_filter_operator(relation->operator));
+	if (restriction->kind == RESTRICTION_EQ) {
+		filter->operator= FILTER_EQ;
+		filter->value = restriction->value;
+	} else if (restriction->kind == RESTRICTION_IN) {
+		filter->value = restriction->in_marker;
+		filter->in_values = restriction->in_values;
+		filter->in_count = restriction->in_count;
+	} else {
+		filter->value = restriction->bounds[BOUND_START] != NULL
+		    ? restriction->bounds[BOUND_START]
+		    : restriction->bounds[BOUND_END];
+	}
+	return 0;
+}
+
 static int
 restriction_add_column(
     struct restriction_builder *builder, const struct ast_relation *relation, struct error *err)
@@ -348,28 +393,8 @@ restriction_add_column(
 		return restriction_add_contains(builder, relation, column, err);
 	if (relation->kind == AST_RELATION_ELEMENT)
 		return restriction_add_element(builder, relation, column, err);
-	if (column->type->is_multi_cell && type_is_collection(column->type))
-		return error_set(err, ERROR_INVALID,
-		    "Collection column '%.*s' (%s) cannot be restricted by a '%s' relation",
-		    (int)column->name.size, column->name.data,
-		    type_name(builder->preparation->arena, column->type),
-		    ast_operator_text(relation->operator));
-	if (column->type->is_multi_cell && column->type->kind == TYPE_UDT)
-		return error_set(err, ERROR_INVALID,
-		    "Non-frozen UDT column '%.*s' (%s) cannot be restricted by any relation",
-		    (int)column->name.size, column->name.data,
-		    type_name(builder->preparation->arena, column->type));
-	if (relation->operator!= AST_EQ && relation->operator!= AST_IN) {
-		if (column->type->kind == TYPE_DURATION)
-			return error_set(err, ERROR_INVALID,
-			    "Slice restrictions are not supported on duration columns");
-		if (type_references_duration(column->type))
-			return error_set(err, ERROR_INVALID,
-			    "Slice restrictions are not supported on %s containing durations",
-			    type_is_collection(column->type)       ? "collections"
-				: column->type->kind == TYPE_TUPLE ? "tuples"
-								   : "UDTs");
-	}
+	if (restriction_check_relation(builder, relation, column, err) != 0)
+		return -1;
 	restriction = restriction_new(builder, 1, err);
 	if (restriction == NULL)
 		return -1;
@@ -377,28 +402,9 @@ restriction_add_column(
 	receiver = prepare_receiver(out->table, column);
 	if (restriction_prepare_operand(builder, relation, &receiver, restriction, err) != 0)
 		return -1;
-	if (column->kind == COLUMN_STATIC || column->kind == COLUMN_REGULAR) {
-		struct restriction_filter *filter;
-
-		if (column->kind == COLUMN_REGULAR && restriction->kind == RESTRICTION_IN &&
-		    !builder->options->allow_filtering &&
-		    builder->options->use == RESTRICTIONS_SELECT)
-			return error_set(err, ERROR_INVALID, RESTRICTION_FILTERING);
-		filter = restriction_add_filter(
-		    builder, column, restriction_filter_operator(relation->operator));
-		if (restriction->kind == RESTRICTION_EQ) {
-			filter->operator= FILTER_EQ;
-			filter->value = restriction->value;
-		} else if (restriction->kind == RESTRICTION_IN) {
-			filter->value = restriction->in_marker;
-			filter->in_values = restriction->in_values;
-			filter->in_count = restriction->in_count;
-		} else {
-			filter->value = restriction->bounds[BOUND_START] != NULL
-			    ? restriction->bounds[BOUND_START]
-			    : restriction->bounds[BOUND_END];
-		}
-	}
+	if ((column->kind == COLUMN_STATIC || column->kind == COLUMN_REGULAR) &&
+	    restriction_filter_column(builder, relation, restriction, err) != 0)
+		return -1;
 	return restriction_merge(builder, restriction_slot(builder, column), restriction, err);
 }
 
@@ -497,25 +503,14 @@ restriction_name_markers(struct restriction_builder *builder, const struct ast_t
 	}
 }
 
+/* The columns of (a, b, ...): clustering columns in the key's order, each once. */
 static int
-restriction_add_tuple(
-    struct restriction_builder *builder, const struct ast_relation *relation, struct error *err)
+restriction_tuple_columns(struct restriction_builder *builder, const struct ast_relation *relation,
+    struct restriction *restriction, struct error *err)
 {
-	struct restrictions *out = builder->out;
-	struct arena *arena = builder->preparation->arena;
-	uint32_t count = (uint32_t)relation->columns.count;
-	struct restriction *restriction = restriction_new(builder, count, err);
-	const struct type **types = arena_calloc(arena, count, sizeof(*types));
-	struct column_spec receiver;
-
-	if (restriction == NULL || types == NULL)
-		return restriction_no_memory(err);
-	if (restriction_check_arity(builder, relation, count, err) != 0)
-		return -1;
-	restriction->is_multi = true;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct column_metadata *column =
-		    prepare_column(out->table, ast_slice(relation->columns.items[i].text), err);
+	for (uint32_t i = 0; i < restriction->column_count; i++) {
+		const struct column_metadata *column = prepare_column(
+		    builder->out->table, ast_slice(relation->columns.items[i].text), err);
 
 		if (column == NULL)
 			return -1;
@@ -537,48 +532,59 @@ restriction_add_tuple(
 			    "multi-column relations: %s",
 			    restriction_relation_text(builder, relation));
 		restriction->columns[i] = column;
-		types[i] = column->type;
 	}
-	if (relation->operator> AST_GTE && relation->operator!= AST_IN)
-		return error_set(err, ERROR_INVALID, "%s cannot be used for multi-column relations",
-		    ast_operator_text(relation->operator));
-	restriction->tuple_type = type_tuple(arena, types, count);
-	receiver.keyspace = out->table->keyspace;
-	receiver.table = out->table->name;
-	receiver.type = restriction->tuple_type;
-	{
-		struct buffer name;
+	return 0;
+}
 
-		/* (a,b): what a marker for the whole tuple is called. */
-		buffer_init(&name);
-		for (uint32_t i = 0; i < count; i++)
-			buffer_printf(&name, "%s%.*s", i == 0 ? "(" : ",",
-			    (int)restriction->columns[i]->name.size,
-			    restriction->columns[i]->name.data);
-		buffer_put_string(&name, ")");
-		receiver.name = arena_copy(arena, buffer_slice(&name));
-		buffer_fini(&name);
-	}
-	if (restriction->tuple_type == NULL || slice_is_null(receiver.name))
+/* What the columns' values are together, and what a marker for all of them is called: (a,b). */
+static int
+restriction_tuple_receiver(struct restriction_builder *builder, struct restriction *restriction,
+    struct column_spec *out, struct error *err)
+{
+	struct arena *arena = builder->preparation->arena;
+	uint32_t count = restriction->column_count;
+	const struct type **types = arena_calloc(arena, count, sizeof(*types));
+	struct buffer name;
+
+	if (types == NULL)
 		return restriction_no_memory(err);
-	if (restriction_prepare_operand(builder, relation, &receiver, restriction, err) != 0)
-		return -1;
-	restriction_name_markers(builder, relation->value, restriction);
-	for (size_t i = 0; relation->operator== AST_IN && i<relation->in_values.count; i++)
-		restriction_name_markers(builder, relation->in_values.items[i], restriction);
+	buffer_init(&name);
 	for (uint32_t i = 0; i < count; i++) {
-		struct restriction **slot = restriction_slot(builder, restriction->columns[i]);
+		const struct column_metadata *column = restriction->columns[i];
 
-		if (i == 0) {
-			if (restriction_merge(builder, slot, restriction, err) != 0)
-				return -1;
-			restriction = *slot;
-		} else if (*slot == NULL) {
+		types[i] = column->type;
+		buffer_printf(
+		    &name, "%s%.*s", i == 0 ? "(" : ",", (int)column->name.size, column->name.data);
+	}
+	buffer_put_u8(&name, ')');
+	restriction->tuple_type = type_tuple(arena, types, count);
+	out->keyspace = builder->out->table->keyspace;
+	out->table = builder->out->table->name;
+	out->type = restriction->tuple_type;
+	out->name = arena_copy(arena, buffer_slice(&name));
+	buffer_fini(&name);
+	if (restriction->tuple_type == NULL || slice_is_null(out->name))
+		return restriction_no_memory(err);
+	return 0;
+}
+
+/* Each of the columns is restricted by it now. */
+static int
+restriction_merge_tuple(
+    struct restriction_builder *builder, struct restriction *restriction, struct error *err)
+{
+	struct restriction **slot = restriction_slot(builder, restriction->columns[0]);
+	uint32_t count = restriction->column_count;
+
+	if (restriction_merge(builder, slot, restriction, err) != 0)
+		return -1;
+	restriction = *slot;
+	for (uint32_t i = 1; i < count; i++) {
+		slot = restriction_slot(builder, restriction->columns[i]);
+		if (*slot == NULL) {
 			*slot = restriction;
 		} else if (*slot != restriction) {
-			if (!(*slot)->is_multi)
-				return restriction_merge(builder, slot, restriction, err);
-			if (restriction->kind != RESTRICTION_SLICE ||
+			if (!(*slot)->is_multi || restriction->kind != RESTRICTION_SLICE ||
 			    (*slot)->kind != RESTRICTION_SLICE)
 				return restriction_merge(builder, slot, restriction, err);
 			return error_set(err, ERROR_INVALID,
@@ -589,6 +595,33 @@ restriction_add_tuple(
 		}
 	}
 	return 0;
+}
+
+static int
+restriction_add_tuple(
+    struct restriction_builder *builder, const struct ast_relation *relation, struct error *err)
+{
+	uint32_t count = (uint32_t)relation->columns.count;
+	struct restriction *restriction = restriction_new(builder, count, err);
+	struct column_spec receiver;
+
+	if (restriction == NULL)
+		return restriction_no_memory(err);
+	if (restriction_check_arity(builder, relation, count, err) != 0)
+		return -1;
+	restriction->is_multi = true;
+	if (restriction_tuple_columns(builder, relation, restriction, err) != 0)
+		return -1;
+	if (relation->operator> AST_GTE && relation->operator!= AST_IN)
+		return error_set(err, ERROR_INVALID, "%s cannot be used for multi-column relations",
+		    ast_operator_text(relation->operator));
+	if (restriction_tuple_receiver(builder, restriction, &receiver, err) != 0 ||
+	    restriction_prepare_operand(builder, relation, &receiver, restriction, err) != 0)
+		return -1;
+	restriction_name_markers(builder, relation->value, restriction);
+	for (size_t i = 0; relation->operator== AST_IN && i<relation->in_values.count; i++)
+		restriction_name_markers(builder, relation->in_values.items[i], restriction);
+	return restriction_merge_tuple(builder, restriction, err);
 }
 
 static int
@@ -609,265 +642,6 @@ restriction_add(
 		    relation->index.text);
 	}
 	return error_set(err, ERROR_SERVER, "unknown kind of relation");
-}
-
-/* ---- Checks (StatementRestrictions) -------------------------------------------------------- */
-
-/* A restriction on a key column that is checked row by row. */
-static void
-restriction_to_filter(struct restriction_builder *builder, struct restriction *restriction)
-{
-	const struct column_metadata *column = restriction->columns[0];
-	struct restriction_filter *filter;
-
-	switch (restriction->kind) {
-	case RESTRICTION_EQ:
-		filter = restriction_add_filter(builder, column, FILTER_EQ);
-		filter->value = restriction->value;
-		break;
-	case RESTRICTION_IN:
-		filter = restriction_add_filter(builder, column, FILTER_IN);
-		filter->value = restriction->in_marker;
-		filter->in_values = restriction->in_values;
-		filter->in_count = restriction->in_count;
-		break;
-	case RESTRICTION_SLICE:
-		if (restriction->bounds[BOUND_START] != NULL) {
-			filter = restriction_add_filter(builder, column,
-			    restriction->is_inclusive[BOUND_START] ? FILTER_GTE : FILTER_GT);
-			filter->value = restriction->bounds[BOUND_START];
-		}
-		if (restriction->bounds[BOUND_END] != NULL) {
-			filter = restriction_add_filter(builder, column,
-			    restriction->is_inclusive[BOUND_END] ? FILTER_LTE : FILTER_LT);
-			filter->value = restriction->bounds[BOUND_END];
-		}
-		break;
-	}
-}
-
-static int
-restriction_check_modified_key(struct restriction_builder *builder, struct error *err)
-{
-	struct restrictions *out = builder->out;
-	const struct table_metadata *table = out->table;
-	const struct column_metadata **missing =
-	    arena_calloc(builder->preparation->arena, table->partition_key_count, sizeof(*missing));
-	uint32_t missing_count = 0;
-
-	if (missing == NULL)
-		return restriction_no_memory(err);
-	if (out->token != NULL)
-		return error_set(err, ERROR_INVALID,
-		    "The token function cannot be used in WHERE clauses for %s statements",
-		    builder->options->use == RESTRICTIONS_DELETE ? "DELETE" : "UPDATE");
-	for (uint32_t i = 0; i < table->partition_key_count; i++) {
-		if (out->partition[i] == NULL)
-			missing[missing_count++] = &table->partition_key[i];
-		else if (out->partition[i]->kind == RESTRICTION_SLICE)
-			return error_set(err, ERROR_INVALID,
-			    "Only EQ and IN relation are supported on the partition key (unless "
-			    "you use the token() function) for %s statements",
-			    builder->options->use == RESTRICTIONS_DELETE ? "DELETE" : "UPDATE");
-	}
-	if (missing_count > 0)
-		return error_set(err, ERROR_INVALID, "Some partition key parts are missing: %s",
-		    restriction_names(builder, missing, missing_count));
-	return 0;
-}
-
-static int
-restriction_check_partition(struct restriction_builder *builder, struct error *err)
-{
-	struct restrictions *out = builder->out;
-	const struct table_metadata *table = out->table;
-	uint32_t restricted = 0;
-	bool has_slice = false, has_in = false;
-
-	out->is_simple_key = true;
-	for (uint32_t i = 0; i < table->partition_key_count; i++) {
-		struct restriction *restriction = out->partition[i];
-
-		if (restriction == NULL || restriction->kind != RESTRICTION_EQ)
-			out->is_simple_key = false;
-		if (restriction == NULL)
-			continue;
-		restricted++;
-		has_slice = has_slice || restriction->kind == RESTRICTION_SLICE;
-		has_in = has_in || restriction->kind == RESTRICTION_IN;
-	}
-	out->has_key_in = has_in;
-	if (builder->options->use != RESTRICTIONS_SELECT)
-		return restriction_check_modified_key(builder, err);
-	if (out->token != NULL) {
-		out->is_simple_key = false;
-		/* Whole keys and a range of tokens: the keys whose token lies in it. */
-		if (restricted == table->partition_key_count && !has_slice) {
-			out->has_key_in = true;
-			return 0;
-		}
-		if (restricted > 0 && !builder->options->allow_filtering)
-			return error_set(err, ERROR_INVALID, RESTRICTION_FILTERING);
-		for (uint32_t i = 0; i < table->partition_key_count; i++) {
-			if (out->partition[i] != NULL)
-				restriction_to_filter(builder, out->partition[i]);
-		}
-		out->needs_filtering = restricted > 0;
-		out->is_key_range = true;
-		return 0;
-	}
-	if (restricted == table->partition_key_count && !has_slice) {
-		out->has_key_in = has_in;
-		return 0;
-	}
-	out->is_key_range = true;
-	if (restricted == 0)
-		return 0;
-	if (!builder->options->allow_filtering)
-		return error_set(err, ERROR_INVALID, RESTRICTION_FILTERING);
-	out->needs_filtering = true;
-	for (uint32_t i = 0; i < table->partition_key_count; i++) {
-		if (out->partition[i] != NULL)
-			restriction_to_filter(builder, out->partition[i]);
-	}
-	return 0;
-}
-
-static int
-restriction_check_modified_clustering(
-    struct restriction_builder *builder, uint32_t prefix, struct error *err)
-{
-	struct restrictions *out = builder->out;
-	const struct table_metadata *table = out->table;
-
-	(void)prefix;
-	if (builder->options->use == RESTRICTIONS_UPDATE && out->has_clustering) {
-		for (uint32_t i = 0; i < table->clustering_count; i++) {
-			if (out->clustering[i] != NULL &&
-			    out->clustering[i]->kind == RESTRICTION_SLICE)
-				return error_set(err, ERROR_INVALID,
-				    "Slice restrictions are not supported on the clustering "
-				    "columns "
-				    "in UPDATE statements");
-		}
-	}
-	return 0;
-}
-
-static int
-restriction_check_clustering(struct restriction_builder *builder, struct error *err)
-{
-	struct restrictions *out = builder->out;
-	const struct table_metadata *table = out->table;
-	uint32_t prefix = 0, restricted = 0;
-	bool is_select = builder->options->use == RESTRICTIONS_SELECT;
-	bool has_slice = false;
-
-	out->is_simple_clustering = true;
-	for (uint32_t i = 0; i < table->clustering_count; i++) {
-		struct restriction *restriction = out->clustering[i];
-
-		if (restriction == NULL || restriction->kind != RESTRICTION_EQ ||
-		    restriction->is_multi)
-			out->is_simple_clustering = false;
-		if (restriction == NULL)
-			continue;
-		restricted++;
-		out->has_clustering = true;
-	}
-	for (uint32_t i = 0; i < table->clustering_count;) {
-		struct restriction *restriction = out->clustering[i];
-
-		if (restriction == NULL || has_slice)
-			break;
-		/* A relation on several columns may begin in the middle of another. */
-		if (restriction->columns[0]->position != i)
-			break;
-		has_slice = restriction->kind == RESTRICTION_SLICE;
-		i += restriction->column_count;
-		prefix = i;
-	}
-	out->clustering_prefix = prefix;
-	if (!is_select && restriction_check_modified_clustering(builder, prefix, err) != 0)
-		return -1;
-	if (restricted == prefix)
-		goto done;
-	/* UPDATE says itself which columns are missing. */
-	if (builder->options->use == RESTRICTIONS_UPDATE)
-		goto done;
-	/* A column behind a gap or behind a slice. */
-	if (!is_select || !builder->options->allow_filtering) {
-		uint32_t at = 0;
-
-		while (at < table->clustering_count && (out->clustering[at] == NULL || at < prefix))
-			at++;
-		if (has_slice)
-			return error_set(err, ERROR_INVALID,
-			    "Clustering column \"%.*s\" cannot be restricted (preceding column "
-			    "\"%.*s\" is restricted by a non-EQ relation)",
-			    (int)table->clustering[at].name.size, table->clustering[at].name.data,
-			    (int)table->clustering[prefix - 1].name.size,
-			    table->clustering[prefix - 1].name.data);
-		return error_set(err, ERROR_INVALID,
-		    "PRIMARY KEY column \"%.*s\" cannot be restricted as preceding column \"%.*s\" "
-		    "is not restricted",
-		    (int)table->clustering[at].name.size, table->clustering[at].name.data,
-		    (int)table->clustering[prefix].name.size, table->clustering[prefix].name.data);
-	}
-	for (uint32_t i = prefix; i < table->clustering_count; i++) {
-		if (out->clustering[i] == NULL)
-			continue;
-		if (out->clustering[i]->is_multi)
-			return error_set(err, ERROR_INVALID,
-			    "Multi-column relations on clustering columns that need filtering are "
-			    "not supported");
-		restriction_to_filter(builder, out->clustering[i]);
-	}
-	out->needs_filtering = true;
-done:
-	/* Slices over the whole ring read every partition: rows are filtered. */
-	if (is_select && builder->options->is_distinct && restricted > 0)
-		return 0; /* refused in its own words */
-	if (is_select && out->is_key_range && restricted > 0 && (out->token == NULL || true)) {
-		out->needs_filtering = true;
-	}
-	return 0;
-}
-
-static int
-restriction_check_others(struct restriction_builder *builder, struct error *err)
-{
-	struct restrictions *out = builder->out;
-	const struct column_metadata **columns =
-	    arena_calloc(builder->preparation->arena, out->filter_count, sizeof(*columns));
-	uint32_t count = 0;
-
-	if (columns == NULL)
-		return restriction_no_memory(err);
-	for (uint32_t i = 0; i < out->filter_count; i++) {
-		const struct column_metadata *column = out->filters[i].column;
-		bool is_known = false;
-
-		if (column->kind == COLUMN_STATIC)
-			out->has_static_filter = true;
-		else if (column->kind == COLUMN_REGULAR)
-			out->has_regular_filter = true;
-		else if (out->filters[i].operator!= FILTER_CONTAINS && out->filters[i].operator!=
-			 FILTER_CONTAINS_KEY)
-			continue;
-		for (uint32_t j = 0; j < count; j++)
-			is_known = is_known || columns[j] == column;
-		if (!is_known)
-			columns[count++] = column;
-	}
-	if (count == 0)
-		return 0;
-	if (builder->options->use != RESTRICTIONS_SELECT)
-		return error_set(err, ERROR_INVALID,
-		    "Non PRIMARY KEY columns found in where clause: %s ",
-		    restriction_names(builder, columns, count));
-	out->needs_filtering = true;
-	return 0;
 }
 
 int

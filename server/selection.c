@@ -9,169 +9,6 @@ selection_no_memory(struct error *err)
 	return error_set(err, ERROR_NO_MEMORY, "no memory for a selection");
 }
 
-/* ---- Names of result columns (Selectable.toString) ------------------------------------------ */
-
-static void selector_name(struct preparation *preparation, const struct ast_selector *raw,
-    const struct selection *selection, struct buffer *out);
-
-static void
-selector_names(struct preparation *preparation, const struct ast_selectors *items,
-    const struct selection *selection, struct buffer *out)
-{
-	for (size_t i = 0; i < items->count; i++) {
-		if (i > 0)
-			buffer_put_string(out, ", ");
-		selector_name(preparation, items->items[i], selection, out);
-	}
-}
-
-static void
-selector_name_function(struct preparation *preparation, const struct ast_selector *raw,
-    const struct selection *selection, struct buffer *out)
-{
-	const struct ast_name *name = &raw->function.name;
-	struct buffer text;
-
-	/* count(1) is count(*). */
-	if (raw->function.arguments.count == 1 && name->name.length == 5 &&
-	    memcmp(name->name.text, "count", 5) == 0 &&
-	    raw->function.arguments.items[0]->kind == AST_SELECTOR_TERM) {
-		buffer_put_string(out, "count");
-		return;
-	}
-	buffer_init(&text);
-	if (name->keyspace.text != NULL)
-		buffer_put(out, name->keyspace.text, name->keyspace.length);
-	else
-		buffer_put_string(out, "system");
-	buffer_put_u8(out, '.');
-	/* Native functions are known by lower-case names. */
-	buffer_put(out, name->name.text, name->name.length);
-	buffer_fini(&text);
-	buffer_put_u8(out, '(');
-	selector_names(preparation, &raw->function.arguments, selection, out);
-	buffer_put_u8(out, ')');
-}
-
-static void
-selector_name_group(struct preparation *preparation, const char *open, const char *close,
-    const struct ast_selector *raw, const struct selection *selection, struct buffer *out)
-{
-	buffer_put_string(out, open);
-	if (raw->kind == AST_SELECTOR_MAP) {
-		for (size_t i = 0; i < raw->pairs.count; i++) {
-			if (i > 0)
-				buffer_put_string(out, ", ");
-			selector_name(preparation, raw->pairs.items[i].key, selection, out);
-			buffer_put_string(out, ": ");
-			selector_name(preparation, raw->pairs.items[i].value, selection, out);
-		}
-	} else {
-		selector_names(preparation, &raw->items, selection, out);
-	}
-	buffer_put_string(out, close);
-}
-
-static void
-selector_name_call(struct preparation *preparation, const char *name,
-    const struct ast_selector *operand, const struct selection *selection, struct buffer *out)
-{
-	buffer_put_string(out, name);
-	buffer_put_u8(out, '(');
-	selector_name(preparation, operand, selection, out);
-	buffer_put_u8(out, ')');
-}
-
-static void
-selector_name(struct preparation *preparation, const struct ast_selector *raw,
-    const struct selection *selection, struct buffer *out)
-{
-	const struct statement *statement = preparation->statement;
-
-	switch (raw->kind) {
-	case AST_SELECTOR_COLUMN:
-		buffer_put(out, raw->column.text.text, raw->column.text.length);
-		break;
-	case AST_SELECTOR_TERM:
-		ast_term_text(statement, raw->term, out);
-		break;
-	case AST_SELECTOR_COUNT_ROWS:
-		buffer_put_string(out, "count");
-		break;
-	case AST_SELECTOR_FUNCTION:
-		selector_name_function(preparation, raw, selection, out);
-		break;
-	case AST_SELECTOR_WRITETIME:
-		selector_name_call(preparation, "writetime", raw->operand, selection, out);
-		break;
-	case AST_SELECTOR_MAXWRITETIME:
-		selector_name_call(preparation, "maxwritetime", raw->operand, selection, out);
-		break;
-	case AST_SELECTOR_MINWRITETIME:
-		selector_name_call(preparation, "minwritetime", raw->operand, selection, out);
-		break;
-	case AST_SELECTOR_TTL:
-		selector_name_call(preparation, "ttl", raw->operand, selection, out);
-		break;
-	case AST_SELECTOR_CAST:
-		buffer_put_string(out, "cast(");
-		selector_name(preparation, raw->cast.operand, selection, out);
-		buffer_put_string(out, " as ");
-		ast_type_text(raw->cast.type, out);
-		buffer_put_u8(out, ')');
-		break;
-	case AST_SELECTOR_TYPE_HINT:
-		buffer_put_u8(out, '(');
-		if (raw->cast.type->kind == AST_TYPE_USER && raw->cast.type->keyspace.text == NULL)
-			buffer_printf(out, "%.*s.", (int)preparation->table->keyspace.size,
-			    preparation->table->keyspace.data);
-		ast_type_text(raw->cast.type, out);
-		buffer_put_u8(out, ')');
-		selector_name(preparation, raw->cast.operand, selection, out);
-		break;
-	case AST_SELECTOR_OPERATION:
-		selector_name(preparation, raw->operation.left, selection, out);
-		buffer_printf(out, " %c ", raw->operation.operator);
-		selector_name(preparation, raw->operation.right, selection, out);
-		break;
-	case AST_SELECTOR_NEGATION:
-		buffer_put_u8(out, '-');
-		selector_name(preparation, raw->operand, selection, out);
-		break;
-	case AST_SELECTOR_FIELD:
-		selector_name(preparation, raw->field.operand, selection, out);
-		buffer_put_u8(out, '.');
-		buffer_put(out, raw->field.field.text.text, raw->field.field.text.length);
-		break;
-	case AST_SELECTOR_ELEMENT:
-		selector_name(preparation, raw->element.operand, selection, out);
-		buffer_put_u8(out, '[');
-		ast_term_text(statement, raw->element.key, out);
-		buffer_put_u8(out, ']');
-		break;
-	case AST_SELECTOR_SLICE:
-		selector_name(preparation, raw->slice.operand, selection, out);
-		buffer_put_u8(out, '[');
-		if (raw->slice.from != NULL)
-			ast_term_text(statement, raw->slice.from, out);
-		buffer_put_string(out, "..");
-		if (raw->slice.to != NULL)
-			ast_term_text(statement, raw->slice.to, out);
-		buffer_put_u8(out, ']');
-		break;
-	case AST_SELECTOR_TUPLE:
-		selector_name_group(preparation, "(", ")", raw, selection, out);
-		break;
-	case AST_SELECTOR_LIST:
-		selector_name_group(preparation, "[", "]", raw, selection, out);
-		break;
-	case AST_SELECTOR_SET:
-	case AST_SELECTOR_MAP:
-		selector_name_group(preparation, "{", "}", raw, selection, out);
-		break;
-	}
-}
-
 /* ---- Preparation --------------------------------------------------------------------------- */
 
 static struct selector *
@@ -324,7 +161,7 @@ selector_argument(struct preparation *preparation, const struct ast_selector *ra
 		return -1;
 	*argument = (struct function_argument){.type = (*prepared)->type};
 	buffer_init(&text);
-	selector_name(preparation, raw, selection, &text);
+	selector_name(preparation, raw, &text);
 	argument->text = arena_strndup(preparation->arena, (const char *)text.data, text.size);
 	if (argument->text == NULL)
 		argument->text = "?";
@@ -528,7 +365,7 @@ selector_prepare_field(struct preparation *preparation, const struct ast_selecto
 	if (selector_prepare(preparation, raw->field.operand, NULL, selection, &operand, err) != 0)
 		return -1;
 	buffer_init(&name);
-	selector_name(preparation, raw->field.operand, selection, &name);
+	selector_name(preparation, raw->field.operand, &name);
 	rc = 0;
 	if (operand->type->kind != TYPE_UDT)
 		rc = error_set(err, ERROR_INVALID,
@@ -586,8 +423,8 @@ selector_prepare_element(struct preparation *preparation, const struct ast_selec
 		int rc;
 
 		buffer_init(&name);
-		selector_name(preparation, is_slice ? raw->slice.operand : raw->element.operand,
-		    selection, &name);
+		selector_name(
+		    preparation, is_slice ? raw->slice.operand : raw->element.operand, &name);
 		if (type_is_collection(type))
 			rc = error_set(err, ERROR_INVALID,
 			    is_slice ? "Slice selection is only allowed on sets and maps, but "
@@ -823,7 +660,7 @@ selection_add_item(struct preparation *preparation, const struct ast_selector *r
 		if (raw->kind == AST_SELECTOR_CAST && out->has_idle_cast)
 			raw = raw->cast.operand;
 		buffer_init(&name);
-		selector_name(preparation, raw, out, &name);
+		selector_name(preparation, raw, &name);
 		spec->name = arena_copy(preparation->arena, buffer_slice(&name));
 		buffer_fini(&name);
 		if (slice_is_null(spec->name))

@@ -61,6 +61,10 @@ int selector_prepare(struct preparation *preparation, const struct ast_selector 
     const struct type *expected, struct selection *selection, const struct selector **out,
     struct error *err);
 
+/* Append the name that its result column has without AS. */
+void
+selector_name(struct preparation *preparation, const struct ast_selector *raw, struct buffer *out);
+
 /* A row as selectors see it. */
 struct selection_row {
 	const struct table_metadata *table;

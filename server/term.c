@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/term.h"
-#include <stdio.h>
-#include "cql/value.h"
+#include "server/term_internal.h"
 
-#define TERM_TEXT(preparation, raw) term_text((preparation), (raw))
-
-static const char *
+const char *
 term_text(struct preparation *preparation, const struct ast_term *raw)
 {
 	struct buffer buffer;
@@ -22,29 +18,6 @@ static const char *
 term_type_name(struct preparation *preparation, const struct type *type)
 {
 	return type_name(preparation->arena, type);
-}
-
-/* The grammar and the literals count their kinds in orders of their own. */
-static enum literal_kind
-term_literal_kind(enum ast_constant_kind kind)
-{
-	switch (kind) {
-	case AST_CONSTANT_STRING:
-		return LITERAL_STRING;
-	case AST_CONSTANT_INTEGER:
-		return LITERAL_INTEGER;
-	case AST_CONSTANT_FLOAT:
-		return LITERAL_FLOAT;
-	case AST_CONSTANT_UUID:
-		return LITERAL_UUID;
-	case AST_CONSTANT_BOOLEAN:
-		return LITERAL_BOOLEAN;
-	case AST_CONSTANT_HEX:
-		return LITERAL_HEX;
-	case AST_CONSTANT_DURATION:
-		break;
-	}
-	return LITERAL_DURATION;
 }
 
 static struct term *
@@ -70,42 +43,6 @@ term_array(struct preparation *preparation, size_t count, struct error *err)
 	if (array == NULL)
 		error_set(err, ERROR_NO_MEMORY, "no memory for terms");
 	return array;
-}
-
-/* ---- Types -------------------------------------------------------------------------------- */
-
-struct term_udt_scope {
-	const struct schema *schema;
-	struct slice keyspace;
-};
-
-static const struct type *
-term_resolve_udt(void *user, struct slice keyspace, struct slice name)
-{
-	struct term_udt_scope *scope = user;
-
-	return schema_resolve_udt(
-	    (void *)scope->schema, slice_is_null(keyspace) ? scope->keyspace : keyspace, name);
-}
-
-int
-term_resolve_type(struct preparation *preparation, const struct ast_type *raw,
-    const struct type **out, struct error *err)
-{
-	struct term_udt_scope scope = {preparation->schema, preparation->keyspace};
-	struct buffer text;
-	int rc;
-
-	if (preparation->table != NULL)
-		scope.keyspace = preparation->table->keyspace;
-	buffer_init(&text);
-	ast_type_text(raw, &text);
-	rc = buffer_check(&text, err);
-	if (rc == 0)
-		rc = type_parse_cql(
-		    buffer_slice(&text), term_resolve_udt, &scope, preparation->arena, out, err);
-	buffer_fini(&text);
-	return rc;
 }
 
 /* ---- Receivers ---------------------------------------------------------------------------- */
@@ -141,316 +78,82 @@ term_field_receiver(struct preparation *preparation, const struct column_spec *o
 	return part;
 }
 
-/* ---- Tests of assignment ------------------------------------------------------------------- */
-
-static enum assignment
-term_worst(enum assignment a, enum assignment b)
-{
-	return a > b ? a : b;
-}
-
-static enum assignment
-term_test_all(
-    struct preparation *preparation, const struct ast_terms *terms, const struct type *type)
-{
-	enum assignment result = ASSIGNMENT_EXACT;
-
-	if (terms->count == 0)
-		return ASSIGNMENT_WEAK;
-	for (size_t i = 0; i < terms->count; i++)
-		result = term_worst(result, term_test(preparation, terms->items[i], type));
-	return result;
-}
-
-static enum assignment
-term_test_type(const struct type *type, const struct type *receiver)
-{
-	if (type_equal(type, receiver))
-		return ASSIGNMENT_EXACT;
-	return type_is_value_compatible(receiver, type) ? ASSIGNMENT_WEAK : ASSIGNMENT_NOT;
-}
-
-static int term_resolve_call(struct preparation *preparation, const struct ast_term *raw,
-    const struct type *receiver, const struct function **out, struct error *err);
-
-static enum assignment
-term_test_function(
-    struct preparation *preparation, const struct ast_term *raw, const struct type *type)
-{
-	const struct function *function;
-
-	/* What cannot be resolved is reported when the call itself is prepared. */
-	if (term_resolve_call(preparation, raw, type, &function, NULL) != 0 || function == NULL)
-		return ASSIGNMENT_EXACT;
-	return term_test_type(function->return_type, type);
-}
-
-static enum assignment
-term_test_map(struct preparation *preparation, const struct ast_term *raw, const struct type *type)
-{
-	enum assignment result = ASSIGNMENT_EXACT;
-
-	if (type->kind != TYPE_MAP)
-		return ASSIGNMENT_NOT;
-	if (raw->pairs.count == 0)
-		return ASSIGNMENT_WEAK;
-	for (size_t i = 0; i < raw->pairs.count; i++) {
-		result = term_worst(
-		    result, term_test(preparation, raw->pairs.items[i].key, type->params[0]));
-		result = term_worst(
-		    result, term_test(preparation, raw->pairs.items[i].value, type->params[1]));
-	}
-	return result;
-}
-
-static enum assignment
-term_test_tuple(
-    struct preparation *preparation, const struct ast_term *raw, const struct type *type)
-{
-	/* (x) may be a tuple of one or a term in parentheses. */
-	if (raw->terms.count == 1 && !type_is_tuple(type))
-		return term_test(preparation, raw->terms.items[0], type);
-	if (!type_is_tuple(type) || raw->terms.count > type->param_count)
-		return ASSIGNMENT_NOT;
-	for (size_t i = 0; i < raw->terms.count; i++) {
-		if (term_test(preparation, raw->terms.items[i], type->params[i]) == ASSIGNMENT_NOT)
-			return ASSIGNMENT_NOT;
-	}
-	return ASSIGNMENT_WEAK;
-}
-
-static enum assignment
-term_test_udt(struct preparation *preparation, const struct ast_term *raw, const struct type *type)
-{
-	if (type->kind != TYPE_UDT)
-		return ASSIGNMENT_NOT;
-	for (size_t i = 0; i < raw->fields.count; i++) {
-		const struct ast_field_value *field = &raw->fields.items[i];
-		int index = type_field_index(type, ast_slice(field->field.text));
-
-		if (index < 0 ||
-		    term_test(preparation, field->value, type->params[index]) == ASSIGNMENT_NOT)
-			return ASSIGNMENT_NOT;
-	}
-	return ASSIGNMENT_WEAK;
-}
-
-enum assignment
-term_test(struct preparation *preparation, const struct ast_term *raw, const struct type *type)
-{
-	const struct type *cast;
-
-	switch (raw->kind) {
-	case AST_TERM_CONSTANT:
-		return literal_test(
-		    term_literal_kind(raw->constant.kind), ast_slice(raw->constant.text), type);
-	case AST_TERM_NULL:
-		return type->kind == TYPE_COUNTER ? ASSIGNMENT_NOT : ASSIGNMENT_WEAK;
-	case AST_TERM_MARKER:
-		return ASSIGNMENT_WEAK;
-	case AST_TERM_LIST:
-		if (type->kind != TYPE_LIST && type->kind != TYPE_VECTOR)
-			return ASSIGNMENT_NOT;
-		return term_test_all(preparation, &raw->terms, type->params[0]);
-	case AST_TERM_SET:
-		if (type->kind == TYPE_MAP && raw->terms.count == 0)
-			return ASSIGNMENT_WEAK;
-		if (type->kind == TYPE_UDT && raw->terms.count == 0)
-			return ASSIGNMENT_WEAK;
-		if (type->kind != TYPE_SET)
-			return ASSIGNMENT_NOT;
-		return term_test_all(preparation, &raw->terms, type->params[0]);
-	case AST_TERM_MAP:
-		return term_test_map(preparation, raw, type);
-	case AST_TERM_UDT:
-		return term_test_udt(preparation, raw, type);
-	case AST_TERM_TUPLE:
-		return term_test_tuple(preparation, raw, type);
-	case AST_TERM_TYPE_CAST:
-	case AST_TERM_CAST:
-		if (term_resolve_type(preparation, raw->cast.type, &cast, NULL) != 0)
-			return ASSIGNMENT_NOT;
-		return term_test_type(cast, type);
-	case AST_TERM_FUNCTION:
-	case AST_TERM_OPERATION:
-	case AST_TERM_NEGATION:
-		return term_test_function(preparation, raw, type);
-	}
-	return ASSIGNMENT_NOT;
-}
-
-const struct type *
-term_exact_type(struct preparation *preparation, const struct ast_term *raw)
-{
-	const struct function *function;
-	const struct type *type;
-
-	switch (raw->kind) {
-	case AST_TERM_CONSTANT:
-		return literal_exact_type(
-		    term_literal_kind(raw->constant.kind), ast_slice(raw->constant.text));
-	case AST_TERM_TYPE_CAST:
-	case AST_TERM_CAST:
-		return term_resolve_type(preparation, raw->cast.type, &type, NULL) == 0 ? type
-											: NULL;
-	case AST_TERM_FUNCTION:
-	case AST_TERM_OPERATION:
-	case AST_TERM_NEGATION:
-		if (term_resolve_call(preparation, raw, NULL, &function, NULL) != 0)
-			return NULL;
-		return function != NULL ? function->return_type : NULL;
-	case AST_TERM_LIST:
-		for (size_t i = 0; i < raw->terms.count; i++) {
-			type = term_exact_type(preparation, raw->terms.items[i]);
-			if (type != NULL)
-				return type_list(preparation->arena, type, false);
-		}
-		return NULL;
-	case AST_TERM_SET:
-		for (size_t i = 0; i < raw->terms.count; i++) {
-			type = term_exact_type(preparation, raw->terms.items[i]);
-			if (type != NULL)
-				return type_set(preparation->arena, type, false);
-		}
-		return NULL;
-	case AST_TERM_MAP: {
-		const struct type *key = NULL, *value = NULL;
-
-		for (size_t i = 0; i < raw->pairs.count; i++) {
-			if (key == NULL)
-				key = term_exact_type(preparation, raw->pairs.items[i].key);
-			if (value == NULL)
-				value = term_exact_type(preparation, raw->pairs.items[i].value);
-		}
-		return key != NULL && value != NULL
-		    ? type_map(preparation->arena, key, value, false)
-		    : NULL;
-	}
-	case AST_TERM_TUPLE: {
-		const struct type **types;
-
-		if (raw->terms.count == 1)
-			return term_exact_type(preparation, raw->terms.items[0]);
-		types = arena_calloc(preparation->arena, raw->terms.count, sizeof(*types));
-		for (size_t i = 0; types != NULL && i < raw->terms.count; i++) {
-			types[i] = term_exact_type(preparation, raw->terms.items[i]);
-			if (types[i] == NULL)
-				return NULL;
-		}
-		return types == NULL
-		    ? NULL
-		    : type_tuple(preparation->arena, types, (uint32_t)raw->terms.count);
-	}
-	default:
-		return NULL;
-	}
-}
-
 /* ---- Functions ---------------------------------------------------------------------------- */
 
-struct term_argument_scope {
-	struct preparation *preparation;
-	const struct ast_term *raw;
-};
-
-static enum assignment
-term_argument_test(const void *term, const struct type *type)
-{
-	const struct term_argument_scope *scope = term;
-
-	return term_test(scope->preparation, scope->raw, type);
-}
-
-struct function_argument
-term_argument(struct preparation *preparation, const struct ast_term *raw)
-{
-	struct function_argument argument = {0};
-	struct term_argument_scope *scope = arena_alloc(preparation->arena, sizeof(*scope));
-
-	argument.type = term_exact_type(preparation, raw);
-	argument.text = term_text(preparation, raw);
-	if (scope != NULL) {
-		*scope = (struct term_argument_scope){preparation, raw};
-		argument.test = term_argument_test;
-		argument.term = scope;
-	}
-	return argument;
-}
-
+/* Which function a call, an operation or a negation means here, and that its result can be what is wanted. */
 static int
-term_resolve_call(struct preparation *preparation, const struct ast_term *raw,
-    const struct type *receiver, const struct function **out, struct error *err)
+term_check_call(struct preparation *preparation, const struct ast_term *raw,
+    const struct column_spec *receiver, const struct function **out, struct error *err)
 {
-	struct function_argument *arguments;
-	struct slice keyspace;
+	const struct ast_name *name = &raw->function.name;
+	const struct function *function;
 
-	*out = NULL;
-	if (raw->kind == AST_TERM_OPERATION) {
-		struct function_argument left = term_argument(preparation, raw->operation.left);
-		struct function_argument right = term_argument(preparation, raw->operation.right);
+	if (raw->kind == AST_TERM_FUNCTION &&
+	    (name->keyspace.text != NULL || !function_is_native(ast_slice(name->name))) &&
+	    term_resolve_call(preparation, raw, receiver->type, &function, NULL) != 0)
+		return error_set(err, ERROR_INVALID, "Unknown function %s%s%s called",
+		    name->keyspace.text != NULL ? name->keyspace.text : "",
+		    name->keyspace.text != NULL ? "." : "", name->name.text);
+	if (term_resolve_call(preparation, raw, receiver->type, &function, err) != 0)
+		return -1;
+	if (function->is_aggregate)
+		return error_set(err, ERROR_INVALID,
+		    "Aggregation function are not supported in the where clause");
+	*out = function;
+	if (term_test_type(function->return_type, receiver->type) != ASSIGNMENT_NOT)
+		return 0;
+	if (raw->kind != AST_TERM_FUNCTION)
+		return error_set(err, ERROR_INVALID,
+		    "Type error: cannot assign result of operation %s (type %s) to %.*s (type %s)",
+		    term_text(preparation, raw), term_type_name(preparation, function->return_type),
+		    (int)receiver->name.size, receiver->name.data,
+		    term_type_name(preparation, receiver->type));
+	return error_set(err, ERROR_INVALID,
+	    "Type error: cannot assign result of function %s.%s (type %s) to %.*s (type %s)",
+	    function->keyspace, function->name, term_type_name(preparation, function->return_type),
+	    (int)receiver->name.size, receiver->name.data,
+	    term_type_name(preparation, receiver->type));
+}
 
-		return function_operator(raw->operation.operator, & left, &right, receiver,
-		    preparation->arena, out, err);
+/* A pure function of constants is a constant. */
+static int
+term_fold_call(struct preparation *preparation, const struct term *call, const struct term **out,
+    struct error *err)
+{
+	const struct function *function = call->call.function;
+	struct function_context functions = {0};
+	struct term_context context = {.functions = &functions, .arena = preparation->arena};
+	struct term *constant;
+	struct slice value;
+
+	*out = call;
+	if (!function->is_pure)
+		return 0;
+	for (uint32_t i = 0; i < function->argument_count; i++) {
+		if (call->call.arguments[i]->kind != TERM_VALUE)
+			return 0;
 	}
-	if (raw->kind == AST_TERM_NEGATION) {
-		struct function_argument left = term_argument(preparation, raw->negated);
-
-		return function_operator('n', &left, NULL, receiver, preparation->arena, out, err);
-	}
-	arguments =
-	    arena_calloc(preparation->arena, raw->function.arguments.count, sizeof(*arguments));
-	if (arguments == NULL)
-		return error_set(err, ERROR_NO_MEMORY, "no memory for arguments");
-	for (size_t i = 0; i < raw->function.arguments.count; i++)
-		arguments[i] = term_argument(preparation, raw->function.arguments.items[i]);
-	keyspace = ast_slice(raw->function.name.keyspace);
-	return function_resolve(keyspace, ast_slice(raw->function.name.name), arguments,
-	    (uint32_t)raw->function.arguments.count, receiver, preparation->table,
-	    preparation->arena, out, err);
+	/* A failure now would be one for each execution: it is left to that. */
+	if (term_eval(call, &context, &value, NULL, NULL) != 0)
+		return 0;
+	constant = term_new(preparation, TERM_VALUE, function->return_type, err);
+	if (constant == NULL)
+		return -1;
+	constant->value = value;
+	*out = constant;
+	return 0;
 }
 
 static int
 term_prepare_call(struct preparation *preparation, const struct ast_term *raw,
     const struct column_spec *receiver, const struct term **out, struct error *err)
 {
-	const struct function *function;
+	const struct function *function = NULL;
 	const struct ast_term *operands[2];
 	const struct ast_term *const *raws = operands;
 	struct term *term;
-	bool is_constant = true;
 
-	if (raw->kind == AST_TERM_FUNCTION &&
-	    (raw->function.name.keyspace.text != NULL ||
-		!function_is_native(ast_slice(raw->function.name.name))) &&
-	    term_resolve_call(preparation, raw, receiver->type, &function, NULL) != 0)
-		return error_set(err, ERROR_INVALID, "Unknown function %s%s%s called",
-		    raw->function.name.keyspace.text != NULL ? raw->function.name.keyspace.text
-							     : "",
-		    raw->function.name.keyspace.text != NULL ? "." : "",
-		    raw->function.name.name.text);
-	if (term_resolve_call(preparation, raw, receiver->type, &function, err) != 0)
-		return -1;
-	if (function->is_aggregate)
-		return error_set(err, ERROR_INVALID,
-		    "Aggregation function are not supported in the where clause");
-	if (term_test_type(function->return_type, receiver->type) == ASSIGNMENT_NOT) {
-		if (raw->kind != AST_TERM_FUNCTION)
-			return error_set(err, ERROR_INVALID,
-			    "Type error: cannot assign result of operation %s (type %s) to %.*s "
-			    "(type %s)",
-			    term_text(preparation, raw),
-			    term_type_name(preparation, function->return_type),
-			    (int)receiver->name.size, receiver->name.data,
-			    term_type_name(preparation, receiver->type));
-		return error_set(err, ERROR_INVALID,
-		    "Type error: cannot assign result of function %s.%s (type %s) to %.*s (type "
-		    "%s)",
-		    function->keyspace, function->name,
-		    term_type_name(preparation, function->return_type), (int)receiver->name.size,
-		    receiver->name.data, term_type_name(preparation, receiver->type));
-	}
-	term = term_new(preparation, TERM_CALL, function->return_type, err);
-	if (term == NULL)
+	if (term_check_call(preparation, raw, receiver, &function, err) != 0)
 		return -1;
 	if (raw->kind == AST_TERM_FUNCTION) {
 		raws = (const struct ast_term *const *)raw->function.arguments.items;
@@ -460,45 +163,27 @@ term_prepare_call(struct preparation *preparation, const struct ast_term *raw,
 		operands[0] = raw->operation.left;
 		operands[1] = raw->operation.right;
 	}
+	term = term_new(preparation, TERM_CALL, function->return_type, err);
+	if (term == NULL)
+		return -1;
 	term->call.function = function;
 	term->call.arguments = term_array(preparation, function->argument_count, err);
 	if (term->call.arguments == NULL)
 		return -1;
 	for (uint32_t i = 0; i < function->argument_count; i++) {
 		struct column_spec argument = *receiver;
-		const char *name = arena_printf(preparation->arena, "arg%u(%s%s%s)", i,
-		    raw->kind == AST_TERM_FUNCTION ? function->keyspace : "system", ".",
-		    function->name);
+		const char *name = arena_printf(preparation->arena, "arg%u(%s.%s)", i,
+		    raw->kind == AST_TERM_FUNCTION ? function->keyspace : "system", function->name);
 
 		argument.name = slice_of_string(name != NULL ? name : "arg");
 		argument.type = function->argument_types[i];
 		if (term_prepare(preparation, raws[i], &argument, &term->call.arguments[i], err) !=
 		    0)
 			return -1;
-		is_constant = is_constant && term->call.arguments[i]->kind == TERM_VALUE;
 	}
 	if (!function->is_pure)
 		preparation->has_impure_term = true;
-	*out = term;
-	if (is_constant && function->is_pure) {
-		struct function_context functions = {0};
-		struct term_context context = {
-		    .functions = &functions, .arena = preparation->arena};
-		struct slice value;
-
-		/* A failure now would be one for each execution: it is left to that. */
-		functions.protocol_version = 5;
-		if (term_eval(term, &context, &value, NULL, NULL) == 0) {
-			struct term *constant =
-			    term_new(preparation, TERM_VALUE, function->return_type, err);
-
-			if (constant == NULL)
-				return -1;
-			constant->value = value;
-			*out = constant;
-		}
-	}
-	return 0;
+	return term_fold_call(preparation, term, out, err);
 }
 
 /* ---- Literals ------------------------------------------------------------------------------ */
@@ -843,182 +528,4 @@ term_has_marker(const struct term *term)
 			return true;
 	}
 	return false;
-}
-
-/* ---- Evaluation ---------------------------------------------------------------------------- */
-
-/*
- * A set or map from a client may be in any order and have doubles; what is stored whole (frozen, as a
- * key) must not. As Cassandra does, only the outermost one is put in order.
- */
-static int
-term_put_in_order(
-    const struct type *type, struct arena *arena, struct slice *value, struct error *err)
-{
-	uint32_t width = type->kind == TYPE_MAP ? 2 : 1, count = 0;
-	struct slice previous = slice_null, element;
-	struct type_iterator iterator;
-	struct slice *elements;
-	bool is_ordered = true;
-
-	type_iterator_init(&iterator, type, *value);
-	for (uint32_t i = 0; type_iterator_next(&iterator, &element, NULL); i++) {
-		if (i % width != 0)
-			continue;
-		if (i > 0 && type_compare(type->params[0], previous, element) >= 0)
-			is_ordered = false;
-		previous = element;
-	}
-	if (is_ordered)
-		return 0;
-	elements = arena_calloc(arena, iterator.count, sizeof(*elements));
-	if (elements == NULL)
-		return error_set(err, ERROR_NO_MEMORY, "no memory for a collection");
-	type_iterator_init(&iterator, type, *value);
-	while (type_iterator_next(&iterator, &element, NULL))
-		elements[count++] = element;
-	count = type_sort_elements(type->params[0], elements, count / width, width);
-	*value = type_pack(type, elements, count, arena);
-	if (slice_is_null(*value))
-		return error_set(err, ERROR_NO_MEMORY, "no memory for a collection");
-	return 0;
-}
-
-static int
-term_eval_marker(const struct term *term, const struct term_context *context, struct slice *out,
-    bool *is_unset, struct error *err)
-{
-	const struct bound_value *bound;
-
-	if (term->marker >= context->value_count)
-		return error_set(err, ERROR_INVALID, "Invalid amount of bind variables");
-	bound = &context->values[term->marker];
-	*out = bound->value;
-	if (bound->is_unset) {
-		if (is_unset == NULL)
-			return error_set(err, ERROR_INVALID, "Invalid unset value");
-		*is_unset = true;
-		*out = slice_null;
-		return 0;
-	}
-	if (slice_is_null(*out))
-		return 0;
-	if (type_validate(term->type, *out, err) != 0)
-		return -1;
-	if (!type_is_collection(term->type) || out->size == 0)
-		return 0;
-	/* Valid by itself, but a value that is bound is read too. */
-	if (type_collection_size(*out) < 0)
-		return error_set(err, ERROR_INVALID, "The data cannot be deserialized as a %s",
-		    term->type->kind == TYPE_LIST      ? "list"
-			: term->type->kind == TYPE_SET ? "set"
-						       : "map");
-	if (term->type->kind != TYPE_LIST)
-		return term_put_in_order(term->type, context->arena, out, err);
-	return 0;
-}
-
-static int
-term_eval_collection(const struct term *term, const struct term_context *context, struct slice *out,
-    struct error *err)
-{
-	struct slice *elements = arena_calloc(context->arena, term->parts.count, sizeof(*elements));
-	uint32_t count = term->parts.count;
-
-	if (elements == NULL)
-		return error_set(err, ERROR_NO_MEMORY, "no memory for a collection");
-	for (uint32_t i = 0; i < count; i++) {
-		if (term_eval(term->parts.items[i], context, &elements[i], NULL, err) != 0)
-			return -1;
-		if (slice_is_null(elements[i]))
-			return error_set(
-			    err, ERROR_INVALID, "null is not supported inside collections");
-	}
-	if (term->type->kind == TYPE_SET)
-		count = type_sort_elements(term->type->params[0], elements, count, 1);
-	else if (term->type->kind == TYPE_MAP)
-		count = type_sort_elements(term->type->params[0], elements, count / 2, 2);
-	*out = type_pack(term->type, elements, count, context->arena);
-	if (slice_is_null(*out))
-		return error_set(err, ERROR_NO_MEMORY, "no memory for a collection");
-	return 0;
-}
-
-static int
-term_eval_tuple(const struct term *term, const struct term_context *context, struct slice *out,
-    struct error *err)
-{
-	struct slice *elements = arena_calloc(context->arena, term->parts.count, sizeof(*elements));
-
-	if (elements == NULL)
-		return error_set(err, ERROR_NO_MEMORY, "no memory for a tuple");
-	for (uint32_t i = 0; i < term->parts.count; i++) {
-		bool is_unset = false;
-
-		elements[i] = slice_null;
-		if (term->parts.items[i] == NULL)
-			continue;
-		if (term_eval(term->parts.items[i], context, &elements[i], &is_unset, err) != 0)
-			return -1;
-		if (is_unset && term->type->kind == TYPE_UDT)
-			return error_set(err, ERROR_INVALID,
-			    "Invalid unset value for field '%.*s' of user defined type %.*s",
-			    (int)term->type->fields[i].size, term->type->fields[i].data,
-			    (int)term->type->name.size, term->type->name.data);
-		if (is_unset)
-			return error_set(
-			    err, ERROR_INVALID, "Invalid unset value for tuple field number %u", i);
-		if (term->type->kind == TYPE_VECTOR && slice_is_null(elements[i]))
-			return error_set(
-			    err, ERROR_INVALID, "null is not supported inside vectors");
-	}
-	*out = type_pack(term->type, elements, term->parts.count, context->arena);
-	if (slice_is_null(*out))
-		return error_set(err, ERROR_NO_MEMORY, "no memory for a tuple");
-	return 0;
-}
-
-static int
-term_eval_call(const struct term *term, const struct term_context *context, struct slice *out,
-    struct error *err)
-{
-	const struct function *function = term->call.function;
-	struct slice *arguments =
-	    arena_calloc(context->arena, function->argument_count, sizeof(*arguments));
-
-	if (arguments == NULL)
-		return error_set(err, ERROR_NO_MEMORY, "no memory for arguments");
-	for (uint32_t i = 0; i < function->argument_count; i++) {
-		bool is_unset = false;
-
-		if (term_eval(term->call.arguments[i], context, &arguments[i], &is_unset, err) != 0)
-			return -1;
-		if (is_unset)
-			return error_set(err, ERROR_INVALID,
-			    "Invalid unset value for argument in call to function %s",
-			    function->name);
-	}
-	return function_call(function, context->functions, arguments, context->arena, out, err);
-}
-
-int
-term_eval(const struct term *term, const struct term_context *context, struct slice *out,
-    bool *is_unset, struct error *err)
-{
-	if (is_unset != NULL)
-		*is_unset = false;
-	switch (term->kind) {
-	case TERM_VALUE:
-		*out = term->value;
-		return 0;
-	case TERM_MARKER:
-		return term_eval_marker(term, context, out, is_unset, err);
-	case TERM_COLLECTION:
-		return term_eval_collection(term, context, out, err);
-	case TERM_TUPLE:
-		return term_eval_tuple(term, context, out, err);
-	case TERM_CALL:
-		return term_eval_call(term, context, out, err);
-	}
-	return error_set(err, ERROR_SERVER, "unknown kind of term %d", (int)term->kind);
 }

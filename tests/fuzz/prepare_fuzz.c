@@ -130,7 +130,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice text = slice_of(data, end != NULL ? (size_t)(end - data) : size);
 	struct slice rest = end != NULL ? slice_of(end + 1, size - text.size - 1) : slice_empty;
 	struct prepared_statement *plan;
-	struct function_context functions = {.protocol_version = 5};
+	struct function_context functions = {0};
 	struct term_context context = {.functions = &functions};
 	struct error err;
 	struct arena arena;
