@@ -164,13 +164,21 @@ schema_install(struct schema_log *log, const struct schema_fetched *fetched, str
 /* ---- What others ask ------------------------------------------------------------------------ */
 
 static void
+schema_refuse(struct schema_log *log, struct message *message, struct worker *worker)
+{
+	messaging_respond_failure(log->messaging, message, FAILURE_UNKNOWN, worker);
+}
+
+/* `out` is freed. */
+static void
 schema_respond(
     struct schema_log *log, struct message *message, struct buffer *out, struct worker *worker)
 {
 	if (out->is_failed)
-		messaging_respond_failure(log->messaging, message, FAILURE_UNKNOWN, worker);
+		schema_refuse(log, message, worker);
 	else
 		messaging_respond(log->messaging, message, buffer_slice(out), worker);
+	buffer_fini(out);
 }
 
 static void
@@ -185,7 +193,7 @@ schema_on_prepare(void *context, struct message *message, struct worker *worker)
 	schema_ballot_decode(&reader, &ballot);
 	epoch = reader_u64(&reader);
 	if (reader.is_failed || reader_left(&reader) != 0) {
-		messaging_respond_failure(log->messaging, message, FAILURE_UNKNOWN, worker);
+		schema_refuse(log, message, worker);
 		return;
 	}
 	/* Somebody else is there: what we say has to be kept from now on. */
@@ -195,7 +203,6 @@ schema_on_prepare(void *context, struct message *message, struct worker *worker)
 	buffer_init(&out);
 	schema_promise(log, &ballot, &out);
 	schema_respond(log, message, &out, worker);
-	buffer_fini(&out);
 }
 
 static void
@@ -211,14 +218,13 @@ schema_on_propose(void *context, struct message *message, struct worker *worker)
 	schema_ballot_decode(&reader, &ballot);
 	if (schema_entry_decode(&reader, &entry, &err) != 0) {
 		log_warn("schema: a proposal from another node: %s", err.text);
-		messaging_respond_failure(log->messaging, message, FAILURE_UNKNOWN, worker);
+		schema_refuse(log, message, worker);
 		return;
 	}
 	log->is_lone = false;
 	buffer_init(&out);
 	schema_accept(log, &ballot, &entry, &out);
 	schema_respond(log, message, &out, worker);
-	buffer_fini(&out);
 	schema_entry_fini(&entry);
 }
 
@@ -233,7 +239,7 @@ schema_on_commit(void *context, struct message *message, struct worker *worker)
 
 	if (schema_entry_decode(&reader, &entry, &err) != 0) {
 		log_warn("schema: a change from another node: %s", err.text);
-		messaging_respond_failure(log->messaging, message, FAILURE_UNKNOWN, worker);
+		schema_refuse(log, message, worker);
 		return;
 	}
 	rc = schema_commit(log, &entry, &err);
@@ -241,7 +247,7 @@ schema_on_commit(void *context, struct message *message, struct worker *worker)
 		messaging_respond(log->messaging, message, slice_of("", 0), worker);
 	} else {
 		log_warn("schema: %s", err.text);
-		messaging_respond_failure(log->messaging, message, FAILURE_UNKNOWN, worker);
+		schema_refuse(log, message, worker);
 		schema_log_peer_differs(log, peers_get(log->peers, &message->from));
 	}
 	schema_entry_fini(&entry);
@@ -261,7 +267,6 @@ schema_on_pull(void *context, struct message *message, struct worker *worker)
 	int rc = 0;
 
 	buffer_init(&snapshot);
-	buffer_init(&out);
 	memcpy(fetched.recent, log->state.recent, sizeof(fetched.recent));
 	fetched.has_snapshot = !reader.is_failed && epoch < log->state.epoch;
 	if (fetched.has_snapshot) {
@@ -269,12 +274,12 @@ schema_on_pull(void *context, struct message *message, struct worker *worker)
 		fetched.snapshot = buffer_slice(&snapshot);
 	}
 	if (rc != 0 || reader.is_failed) {
-		messaging_respond_failure(log->messaging, message, FAILURE_UNKNOWN, worker);
+		schema_refuse(log, message, worker);
 	} else {
+		buffer_init(&out);
 		schema_fetched_encode(&fetched, &out);
 		schema_respond(log, message, &out, worker);
 	}
-	buffer_fini(&out);
 	buffer_fini(&snapshot);
 }
 

@@ -536,14 +536,9 @@ parser_statement(struct parser *p, struct statement *out)
 		out->kind = STATEMENT_SELECT;
 		return parser_select(p, &out->select);
 	case K_INSERT:
-		out->kind = STATEMENT_INSERT;
-		return parser_insert(p, &out->insert);
 	case K_UPDATE:
-		out->kind = STATEMENT_UPDATE;
-		return parser_update(p, &out->update);
 	case K_DELETE:
-		out->kind = STATEMENT_DELETE;
-		return parser_delete(p, &out->delete);
+		return parser_modification(p, out);
 	case K_BEGIN:
 		out->kind = STATEMENT_BATCH;
 		return parser_batch(p, &out->batch);

@@ -97,6 +97,12 @@ parser_is_ident(enum lexer_token_type type)
 	    lexer_word_kind(type) != LEXER_RESERVED;
 }
 
+static inline bool
+parser_is_product_sign(enum lexer_token_type type)
+{
+	return type == TOKEN_STAR || type == TOKEN_SLASH || type == TOKEN_PERCENT;
+}
+
 /* ---- parser.c: errors, names, lists ---- */
 
 /* Always return -1. */
@@ -177,7 +183,6 @@ int parser_marker(struct parser *p, struct ast_term **out);
 int parser_int_value(struct parser *p, struct ast_term **out);
 int parser_tuple_literal(struct parser *p, struct ast_term **out);
 int parser_map_literal(struct parser *p, struct ast_term **out); /* fullMapLiteral */
-int parser_string_term(struct parser *p, struct ast_term **out);
 /* '(' ( term (, term)* )? ')' */
 int parser_term_list(struct parser *p, struct ast_terms *out);
 bool parser_is_term_start(enum lexer_token_type type);
@@ -196,9 +201,7 @@ int parser_conditions(struct parser *p, struct ast_conditions *out); /* ( IF ...
 
 /* ---- parser_modify.c ---- */
 
-int parser_insert(struct parser *p, struct statement_insert *out);
-int parser_update(struct parser *p, struct statement_update *out);
-int parser_delete(struct parser *p, struct statement_delete *out);
+int parser_modification(struct parser *p, struct statement *out); /* INSERT, UPDATE, DELETE */
 int parser_batch(struct parser *p, struct statement_batch *out);
 
 /* ---- parser_schema.c: what comes after CREATE x, ALTER x, DROP x ---- */

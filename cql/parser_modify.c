@@ -62,7 +62,7 @@ parser_insert_json(struct parser *p, struct statement_insert *out)
 	next = parser_peek(p, 1);
 	if (next != TOKEN_STRING && next != TOKEN_QMARK && next != TOKEN_COLON)
 		return parser_no_viable(p, 1);
-	if ((next == TOKEN_STRING ? parser_string_term(p, &out->json)
+	if ((next == TOKEN_STRING ? parser_constant(p, &out->json)
 				  : parser_marker(p, &out->json)) != 0)
 		return -1;
 	if (!parser_accept(p, K_DEFAULT))
@@ -76,7 +76,7 @@ parser_insert_json(struct parser *p, struct statement_insert *out)
 	return 0;
 }
 
-int
+static int
 parser_insert(struct parser *p, struct statement_insert *out)
 {
 	int rc;
@@ -239,7 +239,7 @@ parser_check_assignment(struct parser *p, const struct statement_update *update,
 	return 0;
 }
 
-int
+static int
 parser_update(struct parser *p, struct statement_update *out)
 {
 	parser_take(p);
@@ -304,7 +304,7 @@ parser_deletions(struct parser *p, struct statement_delete *out)
 	return 0;
 }
 
-int
+static int
 parser_delete(struct parser *p, struct statement_delete *out)
 {
 	enum lexer_token_type next;
@@ -326,10 +326,8 @@ parser_delete(struct parser *p, struct statement_delete *out)
 	return parser_conditions(p, &out->conditions);
 }
 
-/* ---- BATCH ---- */
-
-static int
-parser_batch_statement(struct parser *p, struct statement *out)
+int
+parser_modification(struct parser *p, struct statement *out)
 {
 	out->at = parser_position(p);
 	switch (parser_peek(p, 1)) {
@@ -344,6 +342,8 @@ parser_batch_statement(struct parser *p, struct statement *out)
 		return parser_delete(p, &out->delete);
 	}
 }
+
+/* ---- BATCH ---- */
 
 static bool
 parser_is_modification(enum lexer_token_type type)
@@ -368,7 +368,7 @@ parser_batch(struct parser *p, struct statement_batch *out)
 		if (statement == NULL || item == NULL)
 			return -1;
 		*item = statement;
-		if (parser_batch_statement(p, statement) != 0)
+		if (parser_modification(p, statement) != 0)
 			return -1;
 		parser_accept(p, TOKEN_SEMICOLON);
 	}

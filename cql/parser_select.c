@@ -270,15 +270,8 @@ parser_selection_literal(struct parser *p, struct ast_selector **out)
 	*out = selector;
 	if (type == TOKEN_QMARK || type == TOKEN_COLON)
 		return parser_marker(p, &selector->term);
-	if (type != K_NULL)
-		return parser_constant(p, &selector->term);
-	selector->term = parser_alloc(p, sizeof(*selector->term));
-	if (selector->term == NULL)
-		return -1;
-	selector->term->kind = AST_TERM_NULL;
-	selector->term->at = selector->at;
-	parser_take(p);
-	return 0;
+	return type == K_NULL ? parser_null(p, &selector->term)
+			      : parser_constant(p, &selector->term);
 }
 
 static int
@@ -508,18 +501,11 @@ parser_selection_multiplication(struct parser *p, struct ast_selector **out)
 {
 	if (parser_selection_group(p, out) != 0)
 		return -1;
-	for (;;) {
-		switch (parser_peek(p, 1)) {
-		case TOKEN_STAR:
-		case TOKEN_SLASH:
-		case TOKEN_PERCENT:
-			if (parser_selection_operation(p, parser_selection_group, out) != 0)
-				return -1;
-			break;
-		default:
-			return 0;
-		}
+	while (parser_is_product_sign(parser_peek(p, 1))) {
+		if (parser_selection_operation(p, parser_selection_group, out) != 0)
+			return -1;
 	}
+	return 0;
 }
 
 static int

@@ -100,12 +100,6 @@ parser_null(struct parser *p, struct ast_term **out)
 }
 
 int
-parser_string_term(struct parser *p, struct ast_term **out)
-{
-	return parser_constant(p, out);
-}
-
-int
 parser_marker(struct parser *p, struct ast_term **out)
 {
 	struct ast_term *term = parser_new_term(p, AST_TERM_MARKER);
@@ -390,8 +384,8 @@ parser_parentheses_of_string(struct parser *p)
 	enum lexer_token_type next = parser_peek(p, 3);
 
 	if (next != TOKEN_CLOSE) {
-		if (next == TOKEN_PLUS || next == TOKEN_MINUS || next == TOKEN_STAR ||
-		    next == TOKEN_SLASH || next == TOKEN_PERCENT || next == TOKEN_COMMA)
+		if (next == TOKEN_PLUS || next == TOKEN_MINUS || next == TOKEN_COMMA ||
+		    parser_is_product_sign(next))
 			return PARSER_TUPLE;
 		parser_no_viable(p, 3);
 		return PARSER_NEITHER;
@@ -556,18 +550,11 @@ parser_term_multiplication(struct parser *p, struct ast_term **out)
 {
 	if (parser_term_group(p, out) != 0)
 		return -1;
-	for (;;) {
-		switch (parser_peek(p, 1)) {
-		case TOKEN_STAR:
-		case TOKEN_SLASH:
-		case TOKEN_PERCENT:
-			if (parser_operation(p, parser_term_group, out) != 0)
-				return -1;
-			break;
-		default:
-			return 0;
-		}
+	while (parser_is_product_sign(parser_peek(p, 1))) {
+		if (parser_operation(p, parser_term_group, out) != 0)
+			return -1;
 	}
+	return 0;
 }
 
 /* What the grammar lets follow a term, wherever that stands. */

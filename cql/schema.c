@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/refs.h"
 #include "cql/schema.h"
 #include "cql/schema_internal.h"
 
@@ -13,9 +14,8 @@ struct keyspace_metadata *
 keyspace_ref(const struct keyspace_metadata *keyspace)
 {
 	struct keyspace_metadata *mutable = (struct keyspace_metadata *)(uintptr_t)keyspace;
-	unsigned before = atomic_fetch_add_explicit(&mutable->refs, 1, memory_order_relaxed);
 
-	assert(before > 0);
+	refs_take(&mutable->refs);
 	return mutable;
 }
 
@@ -23,14 +23,9 @@ void
 keyspace_unref(const struct keyspace_metadata *keyspace)
 {
 	struct keyspace_metadata *mutable = (struct keyspace_metadata *)(uintptr_t)keyspace;
-	unsigned before;
 	uint32_t i;
 
-	if (keyspace == NULL)
-		return;
-	before = atomic_fetch_sub_explicit(&mutable->refs, 1, memory_order_acq_rel);
-	assert(before > 0);
-	if (before > 1)
+	if (keyspace == NULL || !refs_drop(&mutable->refs))
 		return;
 	for (i = 0; i < mutable->table_count; i++)
 		table_unref(mutable->tables[i]);
@@ -536,9 +531,8 @@ struct schema *
 schema_ref(const struct schema *schema)
 {
 	struct schema *mutable = (struct schema *)(uintptr_t)schema;
-	unsigned before = atomic_fetch_add_explicit(&mutable->refs, 1, memory_order_relaxed);
 
-	assert(before > 0);
+	refs_take(&mutable->refs);
 	return mutable;
 }
 
@@ -546,14 +540,9 @@ void
 schema_unref(const struct schema *schema)
 {
 	struct schema *mutable = (struct schema *)(uintptr_t)schema;
-	unsigned before;
 	uint32_t i;
 
-	if (schema == NULL)
-		return;
-	before = atomic_fetch_sub_explicit(&mutable->refs, 1, memory_order_acq_rel);
-	assert(before > 0);
-	if (before > 1)
+	if (schema == NULL || !refs_drop(&mutable->refs))
 		return;
 	map_fini(&mutable->keyspaces_by_name);
 	map_fini(&mutable->tables_by_id);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/refs.h"
 #include "cql/schema.h"
 #include "cql/schema_internal.h"
 
@@ -71,9 +72,8 @@ struct table_metadata *
 table_ref(const struct table_metadata *table)
 {
 	struct table_metadata *mutable = (struct table_metadata *)(uintptr_t)table;
-	unsigned before = atomic_fetch_add_explicit(&mutable->refs, 1, memory_order_relaxed);
 
-	assert(before > 0);
+	refs_take(&mutable->refs);
 	return mutable;
 }
 
@@ -81,14 +81,8 @@ void
 table_unref(const struct table_metadata *table)
 {
 	struct table_metadata *mutable = (struct table_metadata *)(uintptr_t)table;
-	unsigned before;
 
-	if (table == NULL)
-		return;
-	/* Release our last use, and acquire everybody's before freeing. */
-	before = atomic_fetch_sub_explicit(&mutable->refs, 1, memory_order_acq_rel);
-	assert(before > 0);
-	if (before > 1)
+	if (table == NULL || !refs_drop(&mutable->refs))
 		return;
 	map_fini(&mutable->columns_by_name);
 	arena_fini(&mutable->arena);

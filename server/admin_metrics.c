@@ -210,17 +210,6 @@ metrics_put_requests(struct buffer *out, struct node *node)
 	}
 }
 
-static double
-metrics_loops(const struct metrics *metrics, size_t offset)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < metrics->loop_count; i++)
-		sum += atomic_load_explicit(
-		    (atomic_ullong *)((char *)&metrics->loops[i] + offset), memory_order_relaxed);
-	return (double)sum;
-}
-
 static void
 metrics_put_clients(struct buffer *out, struct node *node)
 {
@@ -248,9 +237,9 @@ metrics_put_clients(struct buffer *out, struct node *node)
 	metrics_one(out, "cassandra_client_authfailure", "counter", "Logins that failed",
 	    (double)atomic_load(&metrics->auth_failure));
 	metrics_one(out, "helenus_network_received_bytes", "counter", "Bytes read from clients",
-	    metrics_loops(metrics, offsetof(struct metrics_loop, bytes_read)));
+	    (double)metrics_sum(metrics, offsetof(struct metrics_loop, bytes_read)));
 	metrics_one(out, "helenus_network_sent_bytes", "counter", "Bytes written to clients",
-	    metrics_loops(metrics, offsetof(struct metrics_loop, bytes_written)));
+	    (double)metrics_sum(metrics, offsetof(struct metrics_loop, bytes_written)));
 	metrics_one(out, "cassandra_cql_preparedstatementscount", "gauge", "Prepared statements",
 	    (double)cql.prepared);
 	metrics_one(out, "cassandra_cql_preparedstatementsevicted", "counter",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/metrics.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,24 +45,25 @@ metrics_latency(const struct metrics *metrics, enum request_metric metric, struc
 }
 
 uint64_t
-metrics_outcomes(
-    const struct metrics *metrics, enum request_metric metric, enum request_outcome outcome)
+metrics_sum(const struct metrics *metrics, size_t offset)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < metrics->loop_count; i++)
 		sum += atomic_load_explicit(
-		    &metrics->loops[i].outcomes[metric][outcome], memory_order_relaxed);
+		    (atomic_ullong *)((char *)&metrics->loops[i] + offset), memory_order_relaxed);
 	return sum;
+}
+
+uint64_t
+metrics_outcomes(
+    const struct metrics *metrics, enum request_metric metric, enum request_outcome outcome)
+{
+	return metrics_sum(metrics, offsetof(struct metrics_loop, outcomes[metric][outcome]));
 }
 
 uint64_t
 metrics_direct_requests(const struct metrics *metrics)
 {
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < metrics->loop_count; i++)
-		sum +=
-		    atomic_load_explicit(&metrics->loops[i].direct_requests, memory_order_relaxed);
-	return sum;
+	return metrics_sum(metrics, offsetof(struct metrics_loop, direct_requests));
 }

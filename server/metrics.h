@@ -49,6 +49,8 @@ void metrics_fini(struct metrics *metrics);
 /* Sums over the loops; out is overwritten (buckets of METRICS_LATENCY_BUCKETS). Any thread. */
 void
 metrics_latency(const struct metrics *metrics, enum request_metric metric, struct histogram *out);
+/* The sum over the loops of the counter that stands at `offset` in struct metrics_loop. */
+uint64_t metrics_sum(const struct metrics *metrics, size_t offset);
 uint64_t metrics_direct_requests(const struct metrics *metrics);
 uint64_t metrics_outcomes(
     const struct metrics *metrics, enum request_metric metric, enum request_outcome outcome);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/refs.h"
 #include "cql/parser.h"
 #include "server/batch.h"
 #include "server/modification.h"
@@ -13,15 +14,14 @@ enum { PREPARE_ARENA_BLOCK = 8 << 10 };
 struct prepared_statement *
 prepared_statement_ref(struct prepared_statement *plan)
 {
-	atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
+	refs_take(&plan->refs);
 	return plan;
 }
 
 void
 prepared_statement_unref(struct prepared_statement *plan)
 {
-	/* What others did with the plan happens before it is freed. */
-	if (plan == NULL || atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) != 1)
+	if (plan == NULL || !refs_drop(&plan->refs))
 		return;
 	schema_unref(plan->schema);
 	arena_fini(&plan->arena);

@@ -11,10 +11,11 @@
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "base/refs.h"
 #include "server/config.h"
 
 struct tls_context {
-	atomic_int refs; /* one of the network, one of each session */
+	atomic_uint refs; /* one of the network, one of each session */
 	SSL_CTX *ssl; /* owned */
 	bool verifies_endpoints;
 };
@@ -294,16 +295,14 @@ tls_context_new(const struct tls_options *options, struct tls_context **out, str
 struct tls_context *
 tls_context_ref(struct tls_context *context)
 {
-	atomic_fetch_add_explicit(&context->refs, 1, memory_order_relaxed);
+	refs_take(&context->refs);
 	return context;
 }
 
 void
 tls_context_unref(struct tls_context *context)
 {
-	/* acq_rel: who frees sees all that others did with it. */
-	if (context == NULL ||
-	    atomic_fetch_sub_explicit(&context->refs, 1, memory_order_acq_rel) > 1)
+	if (context == NULL || !refs_drop(&context->refs))
 		return;
 	SSL_CTX_free(context->ssl);
 	free(context);

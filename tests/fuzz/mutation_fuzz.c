@@ -10,42 +10,18 @@
 #include "storage/memtable.h"
 #include "storage/mutation.h"
 #include "tests/fuzz/fuzz_memory.h"
+#include "tests/fuzz/fuzz_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct table_metadata *
 fuzz_table(void)
 {
-	struct table_builder *builder =
-	    table_builder_new(slice_of_string("ks"), slice_of_string("t"));
-	struct table_metadata *table;
-	struct uuid id;
-	struct error err;
+	struct table_builder *builder = fuzz_table_begin();
 
-	memset(id.bytes, 1, sizeof(id.bytes));
-	table_builder_set_id(builder, &id);
-	table_builder_add(builder, COLUMN_PARTITION_KEY, "k", "int");
-	table_builder_add(builder, COLUMN_CLUSTERING, "c1", "int");
 	table_builder_add_column(
 	    builder, COLUMN_CLUSTERING, slice_of_string("c2"), type_native(TYPE_INT), true);
-	table_builder_add(builder, COLUMN_STATIC, "s", "int");
-	table_builder_add(builder, COLUMN_REGULAR, "a", "int");
-	table_builder_add(builder, COLUMN_REGULAR, "b", "text");
-	table_builder_add(builder, COLUMN_REGULAR, "m", "map<int, int>");
-	table_builder_add_dropped(
-	    builder, COLUMN_REGULAR, slice_of_string("gone"), type_native(TYPE_INT), 5);
-	if (table_builder_build(builder, &table, &err) != 0)
-		abort();
-	table_builder_free(builder);
-	return table;
-}
-
-static const struct table_metadata *
-fuzz_find(void *argument, const struct uuid *id)
-{
-	const struct table_metadata *table = argument;
-
-	return uuid_equal(&table->id, id) ? table : NULL;
+	return fuzz_table_end(builder);
 }
 
 static void
@@ -102,7 +78,7 @@ fuzz_apply(const struct table_metadata *table, const struct mutation *mutation, 
 	buffer_init(&again);
 	mutation_encode(mutation, &again);
 	if (mutation_decode(
-		buffer_slice(&again), fuzz_find, (void *)table, arena, &decoded, &err) != 0)
+		buffer_slice(&again), fuzz_table_find, (void *)table, arena, &decoded, &err) != 0)
 		abort();
 	assert(decoded.update_count == mutation->update_count);
 	buffer_fini(&again);
@@ -123,7 +99,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	table = fuzz_table();
 	fuzz_memory_certain(false);
 	arena_init(&arena, 4096);
-	if (mutation_decode(slice_of(data, size), fuzz_find, table, &arena, &mutation, &err) == 0) {
+	if (mutation_decode(
+		slice_of(data, size), fuzz_table_find, table, &arena, &mutation, &err) == 0) {
 		/* The first may be of another table, and left out. */
 		assert(!is_peeked || !uuid_equal(&id, &table->id) || mutation.update_count == 0 ||
 		    slice_equal(key, mutation.key));

@@ -52,7 +52,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_memory_certain(false);
 	arena_init(&arena, 4096);
 	if (read_command_decode(
-		slice_of(data, size), read_fuzz_find, table, &arena, &command, &err) == 0) {
+		slice_of(data, size), fuzz_table_find, table, &arena, &command, &err) == 0) {
 		assert(is_peeked == !command.is_range);
 		assert(!is_peeked || slice_equal(key, command.key));
 		fuzz_run(table, &command, &arena);
@@ -60,7 +60,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		buffer_init(&out);
 		read_command_encode(&command, &out);
 		if (read_command_decode(
-			buffer_slice(&out), read_fuzz_find, table, &arena, &again, &err) != 0)
+			buffer_slice(&out), fuzz_table_find, table, &arena, &again, &err) != 0)
 			abort();
 		assert(again.filter_count == command.filter_count);
 		buffer_fini(&out);
