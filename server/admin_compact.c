@@ -64,7 +64,10 @@ admin_is_true(const struct admin_call *call, const char *name)
 static int
 admin_compact_all(struct admin_compact *compact, struct table_store *table, struct error *err)
 {
-	return store_compact(compact->call->node->store, table, err);
+	struct store *store = compact->call->node->store;
+
+	return admin_is_true(compact->call, "split") ? store_compact_split(store, table, err)
+						     : store_compact(store, table, err);
 }
 
 static int

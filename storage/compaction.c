@@ -10,7 +10,11 @@
 #include "storage/lifecycle.h"
 #include "storage/snapshot.h"
 
-enum { RANK_COMPACTION = 30, COMPACTION_MERGED_MAX = 32 };
+enum {
+	RANK_COMPACTION = 30,
+	COMPACTION_MERGED_MAX = 32,
+	COMPACTION_SPLIT_BYTES_MIN = 50000000, /* as Cassandra has it */
+};
 
 /* A request to look at a table, on its way to the stage. */
 struct compaction_request {
@@ -546,16 +550,18 @@ compaction_run_locked(struct compaction_manager *manager, struct table_store *ta
 	return rc;
 }
 
-/* All of `set` into one SSTable, or into the levels. */
+/* All of `set` into one SSTable or, tiered by size and asked to, into some; or into the levels. */
 static struct compaction_pick
-compaction_pick_major(
-    const struct table_metadata *metadata, struct sstable *const *set, uint32_t count)
+compaction_pick_major(const struct table_metadata *metadata, struct sstable *const *set,
+    uint32_t count, bool is_split)
 {
 	struct compaction_pick pick = {.count = count};
 
 	pick.sstables = xcalloc(count, sizeof(*pick.sstables));
 	for (uint32_t i = 0; i < count; i++)
 		pick.sstables[i] = sstable_ref(set[i]);
+	if (is_split && metadata->options.strategy == COMPACTION_SIZE_TIERED)
+		pick.split_bytes_min = COMPACTION_SPLIT_BYTES_MIN;
 	if (metadata->options.strategy != COMPACTION_LEVELED)
 		return pick;
 	pick.level = 1;
@@ -632,8 +638,9 @@ compaction_run_pick(struct store *store, struct table_store *table, struct compa
 	return 0;
 }
 
-int
-store_compact(struct store *store, struct table_store *table, struct error *err)
+static int
+compaction_run_major(
+    struct store *store, struct table_store *table, bool is_split, struct error *err)
 {
 	struct compaction_manager *manager = store->compactions;
 	const struct table_metadata *metadata = atomic_load(&table->metadata);
@@ -654,11 +661,23 @@ store_compact(struct store *store, struct table_store *table, struct error *err)
 			lock_drop(&manager->lock);
 		else
 			rc = compaction_run_locked(manager, table,
-			    compaction_pick_major(metadata, sstables + at, there), "COMPACTION",
-			    err);
+			    compaction_pick_major(metadata, sstables + at, there, is_split),
+			    "COMPACTION", err);
 	}
 	compaction_snapshot_free(sstables, count);
 	return rc;
+}
+
+int
+store_compact(struct store *store, struct table_store *table, struct error *err)
+{
+	return compaction_run_major(store, table, false, err);
+}
+
+int
+store_compact_split(struct store *store, struct table_store *table, struct error *err)
+{
+	return compaction_run_major(store, table, true, err);
 }
 
 void

@@ -23,6 +23,11 @@ struct compaction_pick {
 	uint32_t count;
 	int32_t level; /* of the outputs */
 	uint64_t output_bytes_max; /* a new output file is begun at this; 0: one file */
+	/*
+	 * Not 0: of half the inputs' bytes, a quarter and so on, until that is less than this; the last file takes the
+	 * rest (SplittingSizeTieredCompactionWriter).
+	 */
+	uint64_t split_bytes_min;
 	bool is_level_move; /* no overlap: only the level in Statistics.db changes */
 	const struct stream_range
 	    *keep; /* not NULL: only partitions in these (normalized, borrowed) */

@@ -17,6 +17,8 @@ struct compaction_source {
 	uint64_t position; /* of the scan when progress was last told */
 };
 
+enum { COMPACTION_SPLITS_MAX = 19 }; /* files that halve: 20 at most */
+
 struct compaction_merger {
 	struct table_store *table;
 	const struct compaction_pick *pick;
@@ -38,6 +40,8 @@ struct compaction_merger {
 	struct sstable_writer_options options;
 	struct commitlog_interval *intervals; /* of all inputs */
 	struct sstable_writer *writer; /* NULL between two files */
+	uint64_t share; /* of the file being written, when files halve */
+	uint32_t splits;
 };
 
 void
@@ -379,6 +383,26 @@ compaction_collect_garbage(
 	    merger->pick->garbage == COMPACTION_GARBAGE_CELLS, &merger->arena, merged, err);
 }
 
+/* Is it time for the next file? Each of those that halve is, but for the last, of at least the least size. */
+static bool
+compaction_is_file_full(struct compaction_merger *merger)
+{
+	const struct compaction_pick *pick = merger->pick;
+	uint64_t written;
+
+	if (merger->writer == NULL)
+		return false;
+	written = sstable_writer_disk_size(merger->writer);
+	if (pick->split_bytes_min == 0)
+		return pick->output_bytes_max != 0 && written >= pick->output_bytes_max;
+	if (written <= merger->share || merger->share < pick->split_bytes_min ||
+	    merger->splits == COMPACTION_SPLITS_MAX)
+		return false;
+	merger->share /= 2;
+	merger->splits++;
+	return true;
+}
+
 static int
 compaction_write_partition(struct compaction_merger *merger, uint32_t count, struct error *err)
 {
@@ -395,9 +419,7 @@ compaction_write_partition(struct compaction_merger *merger, uint32_t count, str
 	    unfiltered_purge(merged, merger->now_seconds, merger->gc_before,
 		compaction_max_purgeable, merger, &merger->arena, &purged, err) != 0)
 		return -1;
-	if (merger->writer != NULL && merger->pick->output_bytes_max != 0 &&
-	    sstable_writer_disk_size(merger->writer) >= merger->pick->output_bytes_max &&
-	    compaction_close_writer(merger, err) != 0) {
+	if (compaction_is_file_full(merger) && compaction_close_writer(merger, err) != 0) {
 		unfiltered_iterator_close(purged);
 		return -1;
 	}
@@ -458,6 +480,7 @@ compaction_open_sources(struct compaction_merger *merger, struct error *err)
 		struct compaction_source *source = &merger->sources[i];
 
 		merger->result->bytes_in += sstable_total_size(merger->pick->sstables[i]);
+		merger->share += sstable_data_size(merger->pick->sstables[i]);
 		if (merger->pick->scrub != NULL) {
 			if (compaction_open_scrub(merger, source, merger->pick->sstables[i], err) !=
 			    0)
@@ -470,6 +493,7 @@ compaction_open_sources(struct compaction_merger *merger, struct error *err)
 			&source->arena, &source->scan, err) != 0)
 			return -1;
 	}
+	merger->share /= 2;
 	return 0;
 }
 

@@ -281,6 +281,11 @@ bool store_incremental_backups(const struct store *store);
  */
 int store_compact(struct store *store, struct table_store *table, struct error *err);
 /*
+ * The same, but a size-tiered table's SSTables have half of the data, a quarter and so on, until that is less than 50 MB
+ * (nodetool compact -s). For the other strategies there is no difference.
+ */
+int store_compact_split(struct store *store, struct table_store *table, struct error *err);
+/*
  * Rewrite every SSTable without the partitions outside of the ranges that this node owns, and wait (nodetool cleanup).
  * An SSTable that lies in one of them stays as it is. owned_count 0: nothing is owned. `jobs`, here and below: how many
  * SSTables at once, 0: as many as there are threads for.

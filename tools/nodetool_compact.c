@@ -43,8 +43,10 @@ compact_run(struct nodetool *tool)
 	if (is_user_defined)
 		(void)nodetool_post(tool, "compact?files=%u", nodetool_join_words(tool, 0));
 	else
-		(void)nodetool_post(tool, "compact?keyspace=%u&tables=%u&start=%u&end=%u&key=%u",
-		    compact_keyspace(tool), nodetool_join_words(tool, 1), compact_text(tool, "-st"),
+		(void)nodetool_post(tool,
+		    "compact?keyspace=%u&tables=%u&split=%s&start=%u&end=%u&key=%u",
+		    compact_keyspace(tool), nodetool_join_words(tool, 1),
+		    compact_switch(tool, "-s"), compact_text(tool, "-st"),
 		    compact_text(tool, "-et"), compact_text(tool, "--partition"));
 	return 0;
 }
@@ -142,7 +144,8 @@ compact_verify(struct nodetool *tool)
 		    "How many SSTables of a table at once (2); 0: as many as there are compactors" \
 	}
 static const struct nodetool_option compact_options[] = {
-    {"-s", "--split-output", NULL, "Accepted; one SSTable is written"},
+    {"-s", "--split-output", NULL,
+	"Tables tiered by size: SSTables of half the data, a quarter, ... instead of one"},
     {NULL, "--user-defined", NULL, "The arguments are Data.db files of SSTables to merge"},
     {"-st", "--start-token", "token", "SSTables with tokens behind this one"},
     {"-et", "--end-token", "token", "SSTables with tokens up to this one"},

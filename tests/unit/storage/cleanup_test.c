@@ -84,6 +84,81 @@ START_TEST(test_cleanup_drops_what_is_not_owned)
 }
 END_TEST
 
+static void
+test_fill_random(int32_t from, int32_t to)
+{
+	char value[1001];
+
+	for (int32_t pk = from; pk < to; pk++) {
+		for (size_t i = 0; i < sizeof(value) - 1; i++)
+			value[i] = (char)('!' + rand() % 90);
+		value[sizeof(value) - 1] = '\0';
+		store_fixture_insert(&fixture, pk, 1, value, 10);
+	}
+	store_fixture_flush(&fixture);
+}
+
+/* Bytes of the SSTables' data, in token order. */
+static uint32_t
+test_sizes(uint64_t *out, uint32_t most)
+{
+	struct table_view *view = table_view_acquire(test_table());
+	uint32_t count = view->sstable_count;
+	int64_t behind = INT64_MIN;
+
+	ck_assert_uint_le(count, most);
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t first = INT64_MAX;
+
+		for (uint32_t k = 0; k < count; k++) {
+			const struct sstable_stats *stats = sstable_stats(view->sstables[k], &err);
+
+			ck_assert_ptr_nonnull(stats);
+			if (stats->first_token <= behind || stats->first_token > first)
+				continue;
+			first = stats->first_token;
+			out[i] = sstable_data_size(view->sstables[k]);
+		}
+		behind = first;
+	}
+	table_view_release(view);
+	return count;
+}
+
+START_TEST(test_split_output_halves)
+{
+	uint64_t sizes[8], all = 0;
+	struct compaction_pick pick = {0};
+	bool has_run;
+
+	store_set_auto_compaction(fixture.store, test_table(), false);
+	test_fill_random(0, 400);
+	test_fill_random(400, 900);
+	ck_assert_uint_eq(test_sizes(sizes, 8), 2);
+	all = sizes[0] + sizes[1];
+	pick.sstables = compaction_snapshot(fixture.store, test_table(), &pick.count);
+	pick.split_bytes_min = all / 10;
+	ck_assert_int_eq(
+	    compaction_run_pick(fixture.store, test_table(), pick, "COMPACTION", &has_run, &err),
+	    0);
+	ck_assert(has_run);
+	/* An eighth is enough for a file of its own, a sixteenth is the last one's share, and what is left. */
+	ck_assert_uint_eq(test_sizes(sizes, 8), 4);
+	for (int i = 0; i < 3; i++) {
+		uint64_t share = all >> (i + 1);
+
+		ck_assert_uint_ge(sizes[i], share);
+		ck_assert_uint_lt(sizes[i], share + 40000);
+	}
+	ck_assert_uint_lt(sizes[3], all / 8);
+	ck_assert_uint_eq(store_fixture_count(&fixture), 900);
+	/* What is asked for from outside splits from 100 MB on. */
+	ck_assert_int_eq(store_compact_split(fixture.store, test_table(), &err), 0);
+	ck_assert_uint_eq(test_sizes(sizes, 8), 1);
+	ck_assert_uint_eq(store_fixture_count(&fixture), 900);
+}
+END_TEST
+
 /* Mark the newest SSTables: open ones, which know it at once. */
 static void
 test_mark(uint32_t from, uint32_t count, int64_t repaired_at, const struct uuid *session)
@@ -213,6 +288,7 @@ main(void)
 	tcase_add_checked_fixture(cases, test_setup, test_teardown);
 	tcase_set_timeout(cases, 120);
 	tcase_add_test(cases, test_cleanup_drops_what_is_not_owned);
+	tcase_add_test(cases, test_split_output_halves);
 	tcase_add_test(cases, test_repaired_and_unrepaired_stay_apart);
 	tcase_add_test(cases, test_anticompaction_sets_a_session_apart);
 	suite_add_tcase(suite, cases);
