@@ -21,6 +21,13 @@ enum {
 	COORDINATOR_NS_PER_MS = 1000000,
 };
 
+/* A percentile of a histogram, worked out anew now and then. */
+struct speculation_threshold {
+	_Atomic uint64_t ns, due_ns; /* ns 0: not yet */
+	atomic_flag is_looking; /* whose holder has what follows */
+	struct histogram_recent recent;
+};
+
 /*
  * How long other nodes took to answer reads of a table, late answers too; what the percentiles of speculative_retry are of.
  * Not of whole reads: one that had to ask once more lasts longer than the percentile, and where one replica in three
@@ -28,10 +35,7 @@ enum {
  */
 struct speculation_answers {
 	struct histogram answers_us;
-	/* The percentile, worked out anew now and then; 0: not yet. */
-	_Atomic uint64_t threshold_ns, threshold_due_ns;
-	atomic_flag is_looking; /* whose holder has what follows */
-	struct histogram_recent recent;
+	struct speculation_threshold threshold;
 };
 
 /* What is kept for each table. */
@@ -40,6 +44,7 @@ struct coordinator_table {
 	struct histogram latency_us[COORDINATOR_LATENCY_COUNT];
 	struct meter rates[COORDINATOR_LATENCY_COUNT]; /* coordinator_tick()'s */
 	struct speculation_answers partition_answers, range_answers;
+	struct speculation_threshold write_threshold; /* of latency_us[COORDINATOR_LATENCY_WRITE] */
 };
 
 struct coordinator {

@@ -27,7 +27,7 @@ read_part_is_ready_locked(const struct read_part *part)
 		return part->waiting == 0;
 	case READ_REPAIR:
 		/* Those that are behind must not be needed for the level; our own still looks at the mutation. */
-		return part->waiting == 0 ||
+		return part->waiting == 0 || part->is_repair_late ||
 		    (!part->is_repairing_here &&
 			part->participants - part->repairing >= (uint32_t)part->block_for);
 	case READ_SETTLED:
@@ -313,7 +313,7 @@ read_call_ask(struct read_call *call, uint64_t now_ns, struct worker *worker)
 void
 read_part_stop_timer(struct read_part *part)
 {
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(part->timers) / sizeof(part->timers[0]); i++) {
 		struct read_timer *timer = &part->timers[i];
 
 		if (!timer->is_started)
@@ -377,11 +377,21 @@ read_part_speculate(struct cluster_timer *timer)
 	read_request_unref(request);
 }
 
+static void
+read_timer_start(struct read_part *part, struct read_timer *timer, uint64_t delay_ns,
+    void (*fire)(struct cluster_timer *timer))
+{
+	timer->timer.fire = fire;
+	timer->part = part;
+	timer->is_started = true;
+	read_request_ref(part->request);
+	cluster_timer_start(part->request->coordinator->ring.cluster, &timer->timer, delay_ns);
+}
+
 void
 read_part_start_timer(struct read_part *part)
 {
 	struct read_request *request = part->request;
-	struct read_timer *timer = &part->timers[part->phase == READ_DATA];
 	uint64_t delay_ns;
 
 	if (part->contact_count >= part->replica_count ||
@@ -389,13 +399,39 @@ read_part_start_timer(struct read_part *part)
 		return;
 	delay_ns = speculation_delay_ns(part->command->table, part->latencies, part->is_range,
 	    request->began_ns, request->deadline_ns - request->began_ns);
-	if (delay_ns == 0)
-		return;
-	timer->timer.fire = read_part_speculate;
-	timer->part = part;
-	timer->is_started = true;
-	read_request_ref(request);
-	cluster_timer_start(request->coordinator->ring.cluster, &timer->timer, delay_ns);
+	if (delay_ns > 0)
+		read_timer_start(
+		    part, &part->timers[part->phase == READ_DATA], delay_ns, read_part_speculate);
+}
+
+static void
+read_part_is_late(struct cluster_timer *timer)
+{
+	struct read_part *part = ((struct read_timer *)timer)->part;
+	struct read_request *request = part->request;
+	bool must_schedule;
+
+	/* What is to be sent lies in the arena, which is the runner's. */
+	lock_take(&request->lock);
+	part->is_repair_late = part->phase == READ_REPAIR;
+	must_schedule = read_part_wake_locked(part);
+	lock_drop(&request->lock);
+	if (must_schedule)
+		read_request_schedule(request, NULL);
+	read_request_unref(request);
+}
+
+void
+read_part_start_repair_timer(struct read_part *part)
+{
+	struct read_request *request = part->request;
+	struct coordinator *coordinator = request->coordinator;
+	uint64_t delay_ns = speculation_write_delay_ns(part->command->table,
+	    coordinator_table(coordinator, part->command->table), coordinator_now(coordinator),
+	    coordinator_timeout_ns(coordinator, COORDINATOR_TIMEOUT_WRITE));
+
+	if (delay_ns > 0)
+		read_timer_start(part, &part->timers[2], delay_ns, read_part_is_late);
 }
 
 /* Ask the contacts: others first, then what is ours is read while they work. */

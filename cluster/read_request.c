@@ -380,12 +380,70 @@ read_call_repair(struct read_call *call, const struct mutation *mutation, struct
 	    coordinator_now(call->part->request->coordinator), worker);
 }
 
+static void
+read_part_send_repairs(struct read_part *part, uint32_t from, uint32_t to, struct worker *worker)
+{
+	uint32_t count;
+	const struct mutation *mutations = data_resolver_repairs(part->resolver, from, &count);
+
+	for (uint32_t i = 0; i < count; i++)
+		read_call_repair(read_call_new(part, to, READ_CALL_REPAIR), &mutations[i], worker);
+}
+
+/* Is there one more who may be repaired in place of another? EACH_QUORUM's others may be of other data centers. */
+static bool
+read_part_may_repair_more_locked(const struct read_part *part)
+{
+	uint32_t index = part->contact_count;
+
+	return index < part->replica_count && !part->replicas[index].peer->is_local &&
+	    part->request->consistency != CONSISTENCY_EACH_QUORUM &&
+	    part->command->table->options.additional_write_policy.kind != RETRY_NEVER;
+}
+
+/*
+ * What is not acknowledged goes to a replica that was not asked; once it has all of that, it counts in place of one that lacks it
+ * (BlockingPartitionRepair.maybeSendAdditionalWrites). False: there is none.
+ */
+static bool
+read_part_repair_more(struct read_part *part, struct worker *worker)
+{
+	struct read_request *request = part->request;
+	uint32_t index, count, total = 0;
+
+	lock_take(&request->lock);
+	index = part->contact_count;
+	if (!read_part_may_repair_more_locked(part)) {
+		lock_drop(&request->lock);
+		return false;
+	}
+	for (uint32_t i = 0; i < index; i++) {
+		struct read_replica *replica = &part->replicas[i];
+
+		replica->is_behind = replica->repairs_left > 0;
+		(void)data_resolver_repairs(part->resolver, i, &count);
+		total += replica->is_behind ? count : 0;
+	}
+	part->contact_count++;
+	part->replicas[index].repairs_left = part->replicas[index].repairs_unended = total;
+	part->participants++;
+	part->repairing++;
+	part->waiting += (int32_t)total;
+	lock_drop(&request->lock);
+	for (uint32_t i = 0; i < index; i++) {
+		if (part->replicas[i].is_behind)
+			read_part_send_repairs(part, i, index, worker);
+	}
+	return true;
+}
+
 /* Send what the replicas lack, ours too. True: something was sent. */
 static bool
 read_part_repair(struct read_part *part, struct worker *worker)
 {
 	struct read_request *request = part->request;
 	uint32_t total = 0, count, repairing = 0;
+	bool may_repair_more;
 
 	if (!part->command->table->options.is_read_repair_blocking)
 		return false;
@@ -407,27 +465,33 @@ read_part_repair(struct read_part *part, struct worker *worker)
 	(void)read_part_wake_locked(part);
 	lock_drop(&request->lock);
 	atomic_fetch_add_explicit(&request->coordinator->read_repairs, 1, memory_order_relaxed);
-	for (uint32_t i = 0; i < part->replica_count; i++) {
-		const struct mutation *mutations = data_resolver_repairs(part->resolver, i, &count);
-
-		for (uint32_t j = 0; j < count; j++)
-			read_call_repair(
-			    read_call_new(part, i, READ_CALL_REPAIR), &mutations[j], worker);
-	}
+	for (uint32_t i = 0; i < part->replica_count; i++)
+		read_part_send_repairs(part, i, i, worker);
+	lock_take(&request->lock);
+	may_repair_more = read_part_may_repair_more_locked(part);
+	lock_drop(&request->lock);
+	if (may_repair_more)
+		read_part_start_repair_timer(part);
 	return true;
 }
 
-/* Enough of the repairs are acknowledged, or none of them is awaited any more. */
+/* Enough of the repairs are acknowledged, or they are late, or none of them is awaited any more. */
 static void
 read_part_repaired(struct read_part *part, struct worker *worker)
 {
 	struct read_request *request = part->request;
 	struct error err;
-	bool is_enough;
+	bool is_enough, is_over;
 
 	lock_take(&request->lock);
-	is_enough = part->participants - part->repairing >= (uint32_t)part->block_for;
+	is_enough = !part->is_repairing_here &&
+	    part->participants - part->repairing >= (uint32_t)part->block_for;
+	is_over = part->waiting == 0;
+	part->is_repair_late = false;
 	lock_drop(&request->lock);
+	if (!is_enough && (read_part_repair_more(part, worker) || !is_over))
+		return;
+	read_part_stop_timer(part);
 	if (is_enough) {
 		read_part_settle(part, worker);
 		return;

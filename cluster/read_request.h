@@ -13,7 +13,7 @@
  *   DATA     data from all that were asked, and one more as before; ranges begin here
  *     one answer is enough -> SETTLED
  *   ASK      what the merge still wants to know (short reads, filtered rows), again and again
- *   REPAIR   what replicas lack is sent to them, and awaited
+ *   REPAIR   what replicas lack is sent to them, and awaited; where one is late or fails, to one more that was not asked
  *   SETTLED
  *
  * Threads: answers and timers only note what came and, when a part can go on, queue it. One thread at a time, a
@@ -55,6 +55,7 @@ struct read_replica {
 	struct read_call *first, *data; /* NULL: not asked */
 	/* Guarded by the lock: not acknowledged yet, not acknowledged nor failed yet. */
 	uint32_t repairs_left, repairs_unended;
+	bool is_behind; /* the runner's: one more was to be repaired in its place */
 };
 
 struct read_timer {
@@ -77,20 +78,24 @@ struct read_part {
 	bool may_contact_more; /* speculative_retry is not NONE */
 	struct speculation_answers
 	    *latencies; /* of what speculation is by; NULL: nothing to learn */
-	struct read_timer timers[2]; /* of the speculation in READ_FIRST and in READ_DATA */
+	/* Of the speculation in READ_FIRST and in READ_DATA, and of repairs that are late. */
+	struct read_timer timers[3];
 
 	/* Guarded by the request's lock. */
 	uint8_t phase; /* enum read_phase */
 	bool is_queued;
 	bool has_data;
 	bool is_repairing_here; /* this node's own repairs are not all applied */
+	bool
+	    is_repair_late; /* the runner is to send what is not acknowledged to one replica more */
 	uint32_t contact_count; /* of replicas, from the front */
 	int32_t waiting, answered; /* of the calls of the phase */
 	uint32_t repairing; /* replicas whose repairs are not all acknowledged */
 	struct read_part *next_ready;
 
-	/* The runner's. */
-	uint32_t participants; /* whose data is merged */
+	/* The runner's; in READ_REPAIR guarded by the lock too. */
+	uint32_t
+	    participants; /* whose data is merged, and who is sent repairs in place of one of them */
 	struct read_response response; /* SETTLED without a resolver */
 	struct data_resolver *resolver;
 };
@@ -174,6 +179,8 @@ void read_call_run_here(
 void read_call_ask(struct read_call *call, uint64_t now_ns, struct worker *worker);
 /* Speculate if the phase's answers are late. */
 void read_part_start_timer(struct read_part *part);
+/* Have the runner repair one replica more if acknowledgements are late. */
+void read_part_start_repair_timer(struct read_part *part);
 /* No speculation any more. */
 void read_part_stop_timer(struct read_part *part);
 /* Ask one replica more in FIRST or DATA, for the others are late or one failed. False: there is none. Any thread. */

@@ -20,4 +20,12 @@
 uint64_t speculation_delay_ns(const struct table_metadata *table,
     struct speculation_answers *answers, bool is_range, uint64_t now_ns, uint64_t timeout_ns);
 
+/*
+ * When read repair that waits for a replica is sent to one more: the table's additional_write_policy, whose percentiles are of this
+ * coordinator's writes of the table (ColumnFamilyStore.additionalWriteLatencyMicros). Nanoseconds from the sending; 0: never.
+ * kept: NULL when the store has no such table.
+ */
+uint64_t speculation_write_delay_ns(const struct table_metadata *table,
+    struct coordinator_table *kept, uint64_t now_ns, uint64_t timeout_ns);
+
 #endif

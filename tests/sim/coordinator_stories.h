@@ -364,6 +364,54 @@ story_slow_replica_of_ranges(struct ring *ring)
 	return true;
 }
 
+/*
+ * A replica that takes no writes, but answers reads: what it lacks goes to the third, which then counts in its place; and so it is for
+ * a range. What was read once is read ever after.
+ */
+static bool
+story_replica_takes_no_repairs(struct ring *ring)
+{
+	struct world *world = ring_world(ring);
+	struct ring_op op = {0};
+	uint32_t holders;
+
+	for (int32_t pk = 1; pk < 9; pk++) {
+		STORY(story_put(ring, 0, &op, pk, 1, CONSISTENCY_ALL) == ERROR_NONE);
+		ring_op_free(&op);
+	}
+	world_lose_verb(world, 1, VERB_MUTATION_REQ);
+	world_lose_verb(world, 2, VERB_MUTATION_REQ);
+	world_lose_verb(world, 1, VERB_READ_REPAIR_REQ);
+	for (int32_t pk = 1; pk < 9; pk++) {
+		STORY(story_put(ring, 0, &op, pk, 2, CONSISTENCY_ONE) == ERROR_NONE);
+		ring_op_free(&op);
+	}
+	/* Whichever of the two the read asks. */
+	for (int32_t pk = 1; pk < 5; pk++) {
+		STORY(story_get(ring, 0, &op, pk, CONSISTENCY_QUORUM) == ERROR_NONE);
+		STORY(op.rows[0].v == 2);
+		ring_op_free(&op);
+		holders = 0;
+		for (uint32_t node = 0; node < 3; node++)
+			holders += ring_look(ring, node, pk, 0) == 2;
+		STORY(holders == 2);
+	}
+	ring_scan(ring, 0, &op, 0, CONSISTENCY_QUORUM);
+	ring_wait(ring, &op);
+	STORY(op.is_done && !op.has_failed && op.row_count == 8);
+	ring_op_free(&op);
+	for (int32_t pk = 1; pk < 9; pk++)
+		STORY(ring_look(ring, 2, pk, 0) == 2 && ring_look(ring, 1, pk, 0) == 1);
+	/* With nobody to take its place the read fails, and says why. */
+	STORY(story_put(ring, 0, &op, 9, 3, CONSISTENCY_ONE) == ERROR_NONE);
+	ring_op_free(&op);
+	world_lose_verb(world, 2, VERB_READ_REPAIR_REQ);
+	STORY(story_get(ring, 0, &op, 9, CONSISTENCY_QUORUM) == ERROR_READ_TIMEOUT);
+	STORY(op.err.data_present);
+	ring_op_free(&op);
+	return true;
+}
+
 /* A row that one replica has first is deleted on the others: the limit must not eat the next. */
 static bool
 story_short_read(struct ring *ring)
@@ -607,6 +655,7 @@ stories_run(unsigned *passed, unsigned *failed)
 	    {story_slow_replica, 5, 3, 1, false},
 	    {story_slow_replica_of_ranges, 5, 3, 1, false},
 	    {story_answers_are_lost, 5, 3, 1, false},
+	    {story_replica_takes_no_repairs, 3, 3, 1, false},
 	    {story_short_read, 3, 3, 1, false},
 	    {story_ranges, 5, 3, 1, false},
 	    {story_ranges, 5, 2, 1, false},

@@ -335,6 +335,7 @@ world_new(const struct world_options *options, const struct world_ops *ops, void
 	world->story.capacity = options->story_lines == 0 ? 400 : options->story_lines;
 	world->story.lines = xcalloc(world->story.capacity, sizeof(*world->story.lines));
 	world->cut = xcalloc((pairs + 63) / 64, sizeof(*world->cut));
+	world->lost_verbs = xcalloc(options->node_count, sizeof(*world->lost_verbs));
 	world->arrives_ns = xcalloc(pairs, sizeof(*world->arrives_ns));
 	world->nodes = xcalloc(options->node_count, sizeof(*world->nodes));
 	for (uint32_t i = 0; i < options->node_count; i++)
@@ -366,6 +367,7 @@ world_free(struct world *world)
 	free(world->queue.heap);
 	free(world->nodes);
 	free(world->cut);
+	free(world->lost_verbs);
 	free(world->arrives_ns);
 	free(world);
 }

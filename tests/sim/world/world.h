@@ -114,6 +114,8 @@ void world_set_faults(struct world *world, const struct world_faults *faults);
 void world_cut(struct world *world, uint32_t from, uint32_t to); /* one way */
 void world_cut_both(struct world *world, uint32_t a, uint32_t b);
 void world_join(struct world *world, uint32_t a, uint32_t b); /* both ways */
+void world_lose_verb(
+    struct world *world, uint32_t to, enum verb verb); /* messages of it, until world_heal() */
 /* Cut everything between nodes of different groups; group_of by index. */
 void world_partition(struct world *world, const uint8_t *group_of);
 void world_heal(struct world *world);

@@ -110,6 +110,8 @@ struct world {
 	struct world_stream *streams; /* owned */
 	uint64_t *cut; /* owned; a bit for each ordered pair */
 	uint64_t *
+	    lost_verbs; /* owned; for each node a bit for each verb below 64 that does not reach it */
+	uint64_t *
 	    arrives_ns; /* owned; for each ordered pair: when the last message of the connection arrives */
 };
 

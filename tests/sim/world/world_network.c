@@ -64,12 +64,20 @@ world_partition(struct world *world, const uint8_t *group_of)
 }
 
 void
+world_lose_verb(struct world *world, uint32_t to, enum verb verb)
+{
+	world_note(world, "%u does not get %s", to, verb_name(verb));
+	world->lost_verbs[to] |= UINT64_C(1) << verb;
+}
+
+void
 world_heal(struct world *world)
 {
 	size_t pairs = (size_t)world->options.node_count * world->options.node_count;
 
 	world_note(world, "heal");
 	memset(world->cut, 0, (pairs + 63) / 64 * sizeof(*world->cut));
+	memset(world->lost_verbs, 0, world->options.node_count * sizeof(*world->lost_verbs));
 }
 
 void
@@ -179,6 +187,8 @@ world_network_send(
 	from->bytes_sent += message_size(message);
 	if (world_is_cut(world, from->index, to->index))
 		fate = FATE_CUT;
+	else if (message->verb < 64 && world->lost_verbs[to->index] >> message->verb & 1)
+		fate = FATE_LOST;
 	else if (world_happens(world, world->options.faults.loss))
 		fate = FATE_LOST;
 	world_story_message(world, from->index, to->index, message, fate);

@@ -71,8 +71,8 @@ START_TEST(test_ranges_wait_for_as_long_as_ranges_take)
 	    .kind = RETRY_MIN, .percentile = 99, .fixed_ms = 50};
 	struct speculation_answers *answers = calloc(1, sizeof(*answers));
 
-	atomic_store(&answers->threshold_ns, UINT64_C(300) * COORDINATOR_NS_PER_MS);
-	atomic_store(&answers->threshold_due_ns, UINT64_MAX);
+	atomic_store(&answers->threshold.ns, UINT64_C(300) * COORDINATOR_NS_PER_MS);
+	atomic_store(&answers->threshold.due_ns, UINT64_MAX);
 	ck_assert_uint_eq(delay_of_ms(fixed, answers, false), 50);
 	ck_assert_uint_eq(delay_of_ms(fixed, answers, true), 300);
 	ck_assert_uint_eq(delay_of_ms(least, answers, false), 50);
@@ -82,9 +82,40 @@ START_TEST(test_ranges_wait_for_as_long_as_ranges_take)
 	ck_assert_uint_eq(delay_of_ms(always, answers, false), 0);
 	ck_assert_uint_eq(
 	    delay_of_ms((struct retry_policy){.kind = RETRY_NEVER}, answers, true), 0);
-	atomic_store(&answers->threshold_ns, UINT64_C(20) * COORDINATOR_NS_PER_MS);
+	atomic_store(&answers->threshold.ns, UINT64_C(20) * COORDINATOR_NS_PER_MS);
 	ck_assert_uint_eq(delay_of_ms(fixed, answers, true), 50);
 	free(answers);
+}
+END_TEST
+
+static uint64_t
+write_delay_ms(struct retry_policy policy, struct coordinator_table *kept)
+{
+	struct table_metadata *table = calloc(1, sizeof(*table));
+	uint64_t ns;
+
+	table->options.additional_write_policy = policy;
+	ns = speculation_write_delay_ns(
+	    table, kept, 1, (uint64_t)TIMEOUT_MS * COORDINATOR_NS_PER_MS);
+	free(table);
+	return ns / COORDINATOR_NS_PER_MS;
+}
+
+START_TEST(test_repairs_go_to_one_more_by_the_policy_of_writes)
+{
+	struct retry_policy policy = {.kind = RETRY_PERCENTILE, .percentile = 99};
+	struct coordinator_table *kept = calloc(1, sizeof(*kept));
+
+	ck_assert_uint_eq(write_delay_ms(policy, NULL), TIMEOUT_MS / 2);
+	atomic_store(&kept->write_threshold.ns, UINT64_C(30) * COORDINATOR_NS_PER_MS);
+	atomic_store(&kept->write_threshold.due_ns, UINT64_MAX);
+	ck_assert_uint_eq(write_delay_ms(policy, kept), 30);
+	policy.kind = RETRY_FIXED;
+	policy.fixed_ms = 70;
+	ck_assert_uint_eq(write_delay_ms(policy, kept), 70);
+	policy.kind = RETRY_NEVER;
+	ck_assert_uint_eq(write_delay_ms(policy, kept), 0);
+	free(kept);
 }
 END_TEST
 
@@ -102,6 +133,7 @@ main(void)
 	tcase_add_test(cases, test_percentile_of_nothing_is_half_of_the_timeout);
 	tcase_add_test(cases, test_min_and_max_take_one_of_both);
 	tcase_add_test(cases, test_ranges_wait_for_as_long_as_ranges_take);
+	tcase_add_test(cases, test_repairs_go_to_one_more_by_the_policy_of_writes);
 	suite_add_tcase(suite, cases);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
