@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
 #include <stdlib.h>
 #include "base/alloc.h"
 #include "storage/memtable_internal.h"
@@ -172,6 +173,7 @@ struct memtable_write {
 	const struct partition_update *update;
 	struct memtable_encoded encoded;
 	struct error *err;
+	bool is_unread; /* there is no reader in the shard */
 };
 
 static int
@@ -325,16 +327,66 @@ memtable_merge_row(struct memtable_write *write, const struct memtable_blob *old
 	return 0;
 }
 
-static const struct memtable_blob *
-memtable_blob_new(struct arena *arena, struct slice bytes)
+static void
+memtable_blob_set(struct memtable_blob *blob, struct slice bytes)
 {
-	struct memtable_blob *blob = arena_alloc(arena, sizeof(*blob) + bytes.size);
-
-	if (blob == NULL)
-		return NULL;
 	blob->size = (uint32_t)bytes.size;
 	memcpy(blob->bytes, bytes.data, bytes.size);
-	return blob;
+}
+
+/* A blob of `bytes` behind `head` bytes of what it is a part of; returns that. */
+static void *
+memtable_blob_new(struct memtable_write *write, size_t head, struct slice bytes)
+{
+	struct memtable_shard *shard = write->shard;
+	struct memtable_blob *blob;
+	size_t room;
+	uint8_t *memory = memtable_space_alloc(
+	    &shard->space, &shard->arena, head + sizeof(*blob) + bytes.size, &room);
+
+	if (memory == NULL)
+		return NULL;
+	blob = (struct memtable_blob *)(void *)(memory + head);
+	room -= head + sizeof(*blob);
+	blob->room = room < UINT32_MAX ? (uint32_t)room : UINT32_MAX;
+	memtable_blob_set(blob, bytes);
+	return memory;
+}
+
+/* Nobody finds `memory`, which holds `head` bytes and the blob, any more. */
+static void
+memtable_blob_retire(
+    struct memtable_write *write, void *memory, size_t head, const struct memtable_blob *blob)
+{
+	memtable_space_retire(&write->shard->space, &write->shard->arena, memory,
+	    head + sizeof(*blob) + blob->room, write->is_unread);
+}
+
+/* May the row be written over the old one? */
+static bool
+memtable_blob_fits(
+    const struct memtable_write *write, const struct memtable_blob *blob, struct slice bytes)
+{
+	return write->is_unread && blob != NULL && bytes.size <= blob->room;
+}
+
+/* The row of a partition of one becomes `bytes`: *blob is the old one, and then the new one. */
+static int
+memtable_apply_blob(struct memtable_write *write, struct memtable_blob **blob, struct slice bytes)
+{
+	struct memtable_blob *old = *blob;
+
+	if (!slice_is_null(bytes) && memtable_blob_fits(write, old, bytes)) {
+		memtable_blob_set(old, bytes);
+		return 0;
+	}
+	*blob = NULL;
+	if (!slice_is_null(bytes)) {
+		*blob = memtable_blob_new(write, 0, bytes);
+		if (*blob == NULL)
+			return memtable_no_memory(write->err);
+	}
+	return 0;
 }
 
 /* A partition of a table without clustering columns. */
@@ -342,15 +394,16 @@ static int
 memtable_apply_lone(struct memtable_write *write, struct memtable_entry *entry)
 {
 	const struct partition_update *update = write->update;
+	struct memtable_space *space = &write->shard->space;
 	struct arena *arena = &write->shard->arena;
-	const struct memtable_blob *old = entry->content, *blob = NULL;
+	struct memtable_lone *before = NULL, *lone = NULL;
+	struct memtable_blob *old = entry->content, *blob;
 	struct deletion deletion = update->deletion;
-	struct memtable_lone *lone;
 	struct slice bytes = slice_null;
+	size_t room;
 
 	if (entry->flags & MEMTABLE_LONE) {
-		const struct memtable_lone *before = entry->content;
-
+		before = entry->content;
 		old = before->blob;
 		if (deletion_supersedes(before->deletion, deletion))
 			deletion = before->deletion;
@@ -360,46 +413,57 @@ memtable_apply_lone(struct memtable_write *write, struct memtable_entry *entry)
 	if (memtable_merge_row(write, old, update->row_count != 0 ? &update->rows[0] : NULL, bytes,
 		deletion, &bytes) != 0)
 		return -1;
-	if (!slice_is_null(bytes)) {
-		blob = memtable_blob_new(arena, bytes);
-		if (blob == NULL)
+	if (!deletion_is_live(deletion)) {
+		lone = write->is_unread && before != NULL
+		    ? before
+		    : memtable_space_alloc(space, arena, sizeof(*lone), &room);
+		if (lone == NULL)
 			return memtable_no_memory(write->err);
 	}
+	blob = old;
+	if (memtable_apply_blob(write, &blob, bytes) != 0)
+		return -1;
 	write->shard->row_count += (blob != NULL) - (old != NULL);
-	if (deletion_is_live(deletion)) {
-		entry->content = (void *)blob;
-		return 0;
+	entry->content = blob;
+	if (lone != NULL) {
+		lone->deletion = deletion;
+		lone->blob = blob;
+		entry->content = lone;
+		entry->flags |= MEMTABLE_LONE;
 	}
-	lone = arena_alloc(arena, sizeof(*lone));
-	if (lone == NULL)
-		return memtable_no_memory(write->err);
-	lone->deletion = deletion;
-	lone->blob = blob;
-	entry->content = lone;
-	entry->flags |= MEMTABLE_LONE;
+	if (old != NULL && old != blob)
+		memtable_blob_retire(write, old, 0, old);
+	if (before != NULL && before != lone)
+		memtable_space_retire(space, arena, before, sizeof(*before), write->is_unread);
 	return 0;
 }
 
-/* Put a version of a row (encoded as `fresh`) on top of *newest. */
+/* Put a version of a row (encoded as `fresh`) on top of *newest, or in place of it. */
 static int
-memtable_apply_row(struct memtable_write *write, const struct memtable_version **newest,
+memtable_apply_row(struct memtable_write *write, struct memtable_version **newest,
     const struct row *row, struct slice fresh)
 {
-	struct memtable_version *version;
+	struct memtable_version *version, *old = *newest;
+	size_t head = offsetof(struct memtable_version, blob);
 	struct slice bytes;
 
-	if (memtable_merge_row(write, *newest != NULL ? &(*newest)->blob : NULL, row, fresh,
-		DELETION_LIVE, &bytes) != 0)
+	if (memtable_merge_row(
+		write, old != NULL ? &old->blob : NULL, row, fresh, DELETION_LIVE, &bytes) != 0)
 		return -1;
 	if (slice_is_null(bytes))
 		return 0;
-	version = arena_alloc(&write->shard->arena, sizeof(*version) + bytes.size);
-	if (version == NULL)
-		return memtable_no_memory(write->err);
-	version->older = *newest;
+	if (old != NULL && memtable_blob_fits(write, &old->blob, bytes)) {
+		version = old;
+		memtable_blob_set(&version->blob, bytes);
+	} else {
+		version = memtable_blob_new(write, head, bytes);
+		if (version == NULL)
+			return memtable_no_memory(write->err);
+		if (old != NULL)
+			memtable_blob_retire(write, old, head, &old->blob);
+	}
+	version->older = write->is_unread ? NULL : old;
 	version->sequence = write->shard->sequence;
-	version->blob.size = (uint32_t)bytes.size;
-	memcpy(version->blob.bytes, bytes.data, bytes.size);
 	*newest = version;
 	return 0;
 }
@@ -449,7 +513,7 @@ memtable_apply_rows(struct memtable_write *write, struct memtable_entry *entry)
 	for (uint32_t i = 0; i < update->row_count; i++) {
 		const struct row *row = &update->rows[i];
 		struct memtable_entry *at;
-		const struct memtable_version *newest;
+		struct memtable_version *newest;
 		bool is_new;
 
 		at = memtable_tree_put(&rows->tree, &shard->arena,
@@ -460,7 +524,7 @@ memtable_apply_rows(struct memtable_write *write, struct memtable_entry *entry)
 		if (memtable_apply_row(write, &newest, row,
 			memtable_encoded_row(&write->encoded, statics + i)) != 0)
 			return -1;
-		at->content = (void *)newest;
+		at->content = newest;
 		shard->row_count += is_new;
 	}
 	return 0;
@@ -480,6 +544,7 @@ memtable_apply_locked(struct memtable_write *write)
 	if (entry == NULL)
 		return memtable_no_memory(write->err);
 	shard->operations++;
+	write->is_unread = memtable_space_settle(&shard->space);
 	if (write->memtable->has_clustering)
 		return memtable_apply_rows(write, entry);
 	return memtable_apply_lone(write, entry);
@@ -504,7 +569,7 @@ memtable_apply(struct memtable *memtable, const struct partition_update *update,
 	struct memtable_shard *shard =
 	    &memtable->shards[memtable_shard_index(memtable, update->token)];
 	struct memtable_stats stats = {INT64_MAX, INT32_MAX, INT32_MAX};
-	struct memtable_write write = {memtable, shard, update, {0}, err};
+	struct memtable_write write = {memtable, shard, update, {0}, err, false};
 	uint8_t stack[MEMTABLE_STACK] __attribute__((aligned(8)));
 	uint64_t more;
 	int rc;

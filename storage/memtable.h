@@ -5,8 +5,8 @@
 /*
  * What was written to a table and is not yet in an SSTable: shards by token, so that shards one after
  * the other are in token order; each with a lock held for pointer work only, an arena, and an index by
- * (token, key). Rows are stored encoded (MESSAGE flavor) and immutable: a change of a row puts a new
- * version beside the old one, whose bytes stay until the memtable is freed.
+ * (token, key). Rows are stored encoded (MESSAGE flavor). A change of a row is written over it where nobody is reading in
+ * its shard, and else put beside it; the old one's bytes are used again when its readers have left (memtable_space.h).
  *
  * Any number of threads may apply and read at once. Who switches memtables makes sure that nobody applies
  * any more (op_order.h) before memtable_flush_iterator().
@@ -18,6 +18,7 @@
 #include "storage/read_command.h"
 
 struct memtable;
+struct memtable_hold; /* memtable_space.h */
 
 /*
  * One reference for the caller. `shards`: at least 1. `budget` (may be NULL, outlives the memtable): bytes
@@ -44,14 +45,21 @@ memtable_apply(struct memtable *memtable, const struct partition_update *update,
  * One partition: 0 and *out, NULL when it is not here. Honours slices, order, wanted columns and
  * after_position; not limits and filters. With is_transient, and in a flush, what next() gave is valid until the
  * second next() after it. Rows point into the memtable: the caller holds a
- * reference until the iterator is closed and the rows are done with. A reader sees every update that was applied
- * before memtable_read() began, and of later ones any prefix.
+ * reference until the iterator is closed and the rows are done with, and then calls memtable_release(). A reader sees every
+ * update that was applied before memtable_read() began, and of later ones any prefix.
+ *
+ * What must be released is put before *holds, in `arena`; also where *out is NULL or the read fails later. NULL: it never
+ * is, and what the read could have seen stays until the memtable is freed.
  */
-int memtable_read(struct memtable *memtable, const struct read_command *command,
-    struct arena *arena, struct unfiltered_iterator **out, struct error *err);
+int
+memtable_read(struct memtable *memtable, const struct read_command *command, struct arena *arena,
+    struct memtable_hold **holds, struct unfiltered_iterator **out, struct error *err);
 /* Partitions of command->range in token order; as above. */
-int memtable_scan(struct memtable *memtable, const struct read_command *command,
-    struct arena *arena, struct partition_iterator **out, struct error *err);
+int
+memtable_scan(struct memtable *memtable, const struct read_command *command, struct arena *arena,
+    struct memtable_hold **holds, struct partition_iterator **out, struct error *err);
+/* All of the list. Any thread; before the reference to the memtable is given back. */
+void memtable_release(const struct memtable_hold *holds);
 /* Everything in order, for a flush: the arena's memory is bounded by the iterator itself. Rows come raw (row_raw.h)
  * where they have such a form, when `is_raw`. */
 int memtable_flush_iterator(struct memtable *memtable, bool is_raw, struct arena *arena,

@@ -10,14 +10,15 @@
  * With clustering columns it is a memtable_rows, whose tree has an entry for each row: the position as
  * key, the newest memtable_version as content.
  *
- * Blobs, lones and versions never change once they can be reached. What may change (contents of entries,
- * trees, the fields of memtable_rows) is read under the shard's lock. A reader of a memtable_rows notes
+ * Blobs, lones and versions do not change while a reader is in the shard that can reach them (memtable_space.h). What may
+ * change (contents of entries, trees, the fields of memtable_rows) is read under the shard's lock. A reader of a memtable_rows notes
  * the shard's sequence when it begins and takes from each row the newest version that is not younger:
  * so it sees whole updates, however often it lets go of the lock.
  */
 #include "base/lock.h"
 #include "storage/memtable.h"
 #include "storage/memtable_ranges.h"
+#include "storage/memtable_space.h"
 #include "storage/memtable_tree.h"
 
 enum { RANK_MEMTABLE_SHARD = 80 };
@@ -28,16 +29,18 @@ enum { MEMTABLE_LONE = 1 };
 /* A row in the MESSAGE flavor. */
 struct memtable_blob {
 	uint32_t size;
+	uint32_t room; /* bytes that are there */
 	uint8_t bytes[];
 };
 
 /* A partition of one row that was deleted at some time. */
 struct memtable_lone {
 	struct deletion deletion;
-	const struct memtable_blob *blob; /* NULL: no row */
+	struct memtable_blob *blob; /* NULL: no row */
 };
 
 struct memtable_version {
+	/* NULL: none, or none that anybody needs. Only for readers of a lesser sequence: when they have left, its memory is used again. */
 	const struct memtable_version *older;
 	uint64_t sequence;
 	struct memtable_blob blob;
@@ -45,7 +48,7 @@ struct memtable_version {
 
 struct memtable_rows {
 	struct deletion deletion;
-	const struct memtable_version *static_version; /* NULL: none */
+	struct memtable_version *static_version; /* NULL: none */
 	struct memtable_ranges *ranges; /* a reference; NULL: none */
 	struct memtable_rows *next_with_ranges; /* shard's list, to let go of them */
 	struct memtable_tree tree;
@@ -62,6 +65,7 @@ struct memtable_shard {
 	/* Guarded by lock. */
 	struct arena arena; /* everything that lives as long as the memtable */
 	struct arena scratch; /* of one merge */
+	struct memtable_space space;
 	struct memtable_tree partitions;
 	struct memtable_rows *with_ranges;
 	uint64_t sequence; /* of the last update of a memtable_rows */

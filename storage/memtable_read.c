@@ -37,6 +37,7 @@ memtable_reading_step(struct memtable_reading *reading)
 
 struct memtable_lone_iterator {
 	struct unfiltered_iterator base;
+	struct memtable_hold hold; /* of a read of one partition; a scan has its own */
 	struct memtable_reading reading;
 	const struct memtable_blob *blob; /* NULL: none, or already given */
 };
@@ -50,6 +51,7 @@ struct memtable_row_place {
 
 struct memtable_rows_iterator {
 	struct unfiltered_iterator base;
+	struct memtable_hold hold; /* as above */
 	struct memtable_reading reading;
 	struct memtable_shard *shard;
 	const struct memtable_rows *rows;
@@ -545,14 +547,33 @@ memtable_base_init(struct unfiltered_iterator *base, const struct table_metadata
 	base->is_reversed = reading->filter != NULL && reading->filter->is_reversed;
 }
 
+/* What was entered is the caller's to release; `hold` lies as long as the arena of the read. */
+static void
+memtable_hold_give(struct memtable_hold *hold, struct memtable_hold **holds)
+{
+	if (holds == NULL)
+		return;
+	hold->next = *holds;
+	*holds = hold;
+}
+
+void
+memtable_release(const struct memtable_hold *holds)
+{
+	for (; holds != NULL; holds = holds->next)
+		memtable_space_leave(holds);
+}
+
 static int
 memtable_read_lone(struct memtable *memtable, const struct read_command *command,
-    const struct memtable_reading *reading, struct unfiltered_iterator **out, struct error *err)
+    const struct memtable_reading *reading, struct memtable_hold **holds,
+    struct unfiltered_iterator **out, struct error *err)
 {
 	struct memtable_shard *shard =
 	    &memtable->shards[memtable_shard_index(memtable, command->token)];
 	const struct memtable_entry *entry;
 	struct memtable_lone_iterator *iterator;
+	struct memtable_hold hold;
 	const void *content = NULL;
 	uint32_t flags = 0;
 
@@ -562,13 +583,19 @@ memtable_read_lone(struct memtable *memtable, const struct read_command *command
 	if (entry != NULL) {
 		content = entry->content;
 		flags = entry->flags;
+		if (content != NULL)
+			memtable_space_enter(&shard->space, &hold);
 	}
 	lock_drop(&shard->lock);
 	if (content == NULL)
 		return 0;
 	iterator = arena_alloc(reading->arena, sizeof(*iterator));
-	if (iterator == NULL)
+	if (iterator == NULL) {
+		memtable_space_leave(&hold);
 		return memtable_read_no_memory(err);
+	}
+	iterator->hold = hold;
+	memtable_hold_give(&iterator->hold, holds);
 	iterator->reading = *reading;
 	memtable_base_init(
 	    &iterator->base, command->table, reading, command->token, memtable_entry_key(entry));
@@ -579,7 +606,8 @@ memtable_read_lone(struct memtable *memtable, const struct read_command *command
 
 static int
 memtable_read_rows(struct memtable *memtable, const struct read_command *command,
-    const struct memtable_reading *reading, struct unfiltered_iterator **out, struct error *err)
+    const struct memtable_reading *reading, struct memtable_hold **holds,
+    struct unfiltered_iterator **out, struct error *err)
 {
 	struct memtable_shard *shard =
 	    &memtable->shards[memtable_shard_index(memtable, command->token)];
@@ -597,6 +625,7 @@ memtable_read_rows(struct memtable *memtable, const struct read_command *command
 	    &shard->partitions, memtable_token_prefix(command->token), command->key);
 	rows = entry != NULL ? entry->content : NULL;
 	if (rows != NULL) {
+		memtable_space_enter(&shard->space, &iterator->hold);
 		memtable_base_init(&iterator->base, command->table, reading, command->token,
 		    memtable_entry_key(entry));
 		memtable_rows_open_locked(iterator, shard, rows, &static_version);
@@ -608,6 +637,7 @@ memtable_read_rows(struct memtable *memtable, const struct read_command *command
 	lock_drop(&shard->lock);
 	if (rows == NULL)
 		return 0;
+	memtable_hold_give(&iterator->hold, holds);
 	if (memtable_rows_open_static(iterator, static_version, err) != 0) {
 		memtable_rows_close(&iterator->base);
 		return -1;
@@ -618,7 +648,7 @@ memtable_read_rows(struct memtable *memtable, const struct read_command *command
 
 int
 memtable_read(struct memtable *memtable, const struct read_command *command, struct arena *arena,
-    struct unfiltered_iterator **out, struct error *err)
+    struct memtable_hold **holds, struct unfiltered_iterator **out, struct error *err)
 {
 	struct memtable_reading reading;
 
@@ -626,8 +656,8 @@ memtable_read(struct memtable *memtable, const struct read_command *command, str
 	if (memtable_reading_init(&reading, memtable, command, arena, err) != 0)
 		return -1;
 	if (memtable->has_clustering)
-		return memtable_read_rows(memtable, command, &reading, out, err);
-	return memtable_read_lone(memtable, command, &reading, out, err);
+		return memtable_read_rows(memtable, command, &reading, holds, out, err);
+	return memtable_read_lone(memtable, command, &reading, holds, out, err);
 }
 
 /* ---- many partitions ---------------------------------------------------------------------------- */
@@ -649,6 +679,10 @@ struct memtable_scan {
 	struct slice after; /* of the first partition only: the one with first_key */
 	struct slice first_key;
 	struct arena turns[2], statics; /* of a flush or a transient read */
+
+	/* One for each shard, entered when its first places are copied. NULL: nobody writes, it is a flush. */
+	struct memtable_hold *shard_holds;
+	struct memtable_hold **holds; /* where to put them; may be NULL */
 
 	/* Where the scan goes on: entries after (prefix, key), or from it on. */
 	uint32_t shard;
@@ -677,6 +711,20 @@ memtable_prefetch_content(const struct memtable_partition_place *place)
 	__builtin_prefetch(at + 192);
 }
 
+static void
+memtable_scan_enter_locked(struct memtable_scan *scan)
+{
+	struct memtable_hold *hold;
+
+	if (scan->shard_holds == NULL)
+		return;
+	hold = &scan->shard_holds[scan->shard];
+	if (hold->space != NULL)
+		return;
+	memtable_space_enter(&scan->memtable->shards[scan->shard].space, hold);
+	memtable_hold_give(hold, scan->holds);
+}
+
 /* Copy the places of the next partitions, from as many shards as it takes to find some. */
 static void
 memtable_scan_fill(struct memtable_scan *scan)
@@ -689,6 +737,7 @@ memtable_scan_fill(struct memtable_scan *scan)
 		struct memtable_cursor cursor;
 
 		lock_take(&shard->lock);
+		memtable_scan_enter_locked(scan);
 		memtable_cursor_seek(
 		    &cursor, &shard->partitions, scan->prefix, scan->key, scan->is_after);
 		for (; cursor.entry != NULL && scan->batch_count < MEMTABLE_SCAN_BATCH;
@@ -812,6 +861,8 @@ memtable_scan_new(struct memtable *memtable, const struct table_metadata *table,
 	scan->base.ops = &memtable_scan_ops;
 	scan->memtable = memtable;
 	scan->table = table;
+	scan->shard_holds = NULL;
+	scan->holds = NULL;
 	scan->after = scan->first_key = slice_null;
 	arena_init(&scan->turns[0], 8 * 1024);
 	arena_init(&scan->turns[1], 8 * 1024);
@@ -851,13 +902,17 @@ memtable_scan_set_range(struct memtable_scan *scan, const struct token_range *ra
 
 int
 memtable_scan(struct memtable *memtable, const struct read_command *command, struct arena *arena,
-    struct partition_iterator **out, struct error *err)
+    struct memtable_hold **holds, struct partition_iterator **out, struct error *err)
 {
 	struct memtable_scan *scan = memtable_scan_new(memtable, command->table, arena, err);
 
 	if (scan == NULL ||
 	    memtable_reading_init(&scan->reading, memtable, command, arena, err) != 0)
 		return -1;
+	scan->holds = holds;
+	scan->shard_holds = arena_calloc(arena, memtable->shard_count, sizeof(*scan->shard_holds));
+	if (scan->shard_holds == NULL)
+		return memtable_read_no_memory(err);
 	if (command->is_transient) {
 		scan->reading.arena = &scan->turns[0];
 		scan->reading.static_arena = &scan->statics;

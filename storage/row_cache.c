@@ -187,6 +187,7 @@ row_cache_make(struct table_store *table, const struct read_command *command, ui
 	    .per_partition_limit = READ_LIMIT_NONE,
 	    .now_seconds = command->now_seconds};
 	struct unfiltered_iterator *partition = NULL;
+	struct memtable_hold *holds = NULL;
 	struct table_view *view;
 	struct cached *entry = NULL;
 	struct arena arena;
@@ -200,7 +201,7 @@ row_cache_make(struct table_store *table, const struct read_command *command, ui
 	maker.value.is_complete = true;
 	/* After the promise: whoever wrote before it is in this view. */
 	view = table_view_acquire(table);
-	rc = store_read_partition(table, view, &head, &arena, &partition, err);
+	rc = store_read_partition(table, view, &head, &arena, &holds, &partition, err);
 	if (rc == 0 && partition != NULL)
 		rc = row_cache_take(&maker, partition, rows_max,
 		    (size_t)(entry_cache_capacity(cache) / ROW_CACHE_SHARE), err);
@@ -209,6 +210,7 @@ row_cache_make(struct table_store *table, const struct read_command *command, ui
 	if (rc == 0 && entry == NULL)
 		error_set(err, ERROR_NO_MEMORY, "no memory for the row cache");
 	unfiltered_iterator_close(partition);
+	memtable_release(holds);
 	table_view_release(view);
 	free(maker.items);
 	buffer_fini(&maker.bytes);

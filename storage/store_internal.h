@@ -111,10 +111,13 @@ void store_handle_failures(struct store *store);
 void store_failures_init(struct store *store);
 void store_failures_fini(struct store *store);
 
-/* The part of a single-partition read that no cache serves; *out NULL: nothing there. The caller holds the view. */
+/*
+ * The part of a single-partition read that no cache serves; *out NULL: nothing there. The caller holds the view, and
+ * calls memtable_release(*holds) before it gives that back, also after a failure.
+ */
 int store_read_partition(struct table_store *table, struct table_view *view,
-    const struct read_command *command, struct arena *arena, struct unfiltered_iterator **out,
-    struct error *err);
+    const struct read_command *command, struct arena *arena, struct memtable_hold **holds,
+    struct unfiltered_iterator **out, struct error *err);
 
 /* On the timer's thread, about every METER_TICK_SECONDS. */
 void store_tick_meters(struct store *store, double seconds);

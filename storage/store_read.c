@@ -16,6 +16,7 @@ struct store_read_iterator {
 	struct partition_iterator base;
 	struct table_store *table;
 	struct table_view *view; /* a reference */
+	struct memtable_hold *holds; /* of its memtables */
 	struct unfiltered_iterator *partition; /* single: still to be given out */
 	struct partition_iterator *partitions; /* range */
 	uint64_t began_ns; /* 0: not measured */
@@ -55,6 +56,7 @@ store_read_close(struct partition_iterator *iterator)
 			sampler_add_max(
 			    &read->table->samplers[STORE_SAMPLE_READ_TIME], read->key, us);
 	}
+	memtable_release(read->holds);
 	table_view_release(read->view);
 }
 
@@ -234,7 +236,8 @@ store_read_single(struct store_read_iterator *read, const struct read_command *c
 			return error_set(err, ERROR_NO_MEMORY, "no memory for a read");
 	}
 	for (uint32_t i = 0; i < view->memtable_count && rc == 0; i++) {
-		rc = memtable_read(view->memtables[i], command, arena, &sources[count], err);
+		rc = memtable_read(
+		    view->memtables[i], command, arena, &read->holds, &sources[count], err);
 		if (rc == 0 && sources[count] != NULL)
 			count++;
 	}
@@ -264,12 +267,13 @@ store_read_single(struct store_read_iterator *read, const struct read_command *c
 
 int
 store_read_partition(struct table_store *table, struct table_view *view,
-    const struct read_command *command, struct arena *arena, struct unfiltered_iterator **out,
-    struct error *err)
+    const struct read_command *command, struct arena *arena, struct memtable_hold **holds,
+    struct unfiltered_iterator **out, struct error *err)
 {
 	struct store_read_iterator read = {.table = table, .view = view};
 	int rc = store_read_single(&read, command, arena, err);
 
+	*holds = read.holds;
 	*out = read.partition;
 	return rc;
 }
@@ -288,7 +292,8 @@ store_read_range(struct store_read_iterator *read, const struct read_command *co
 	if (sources == NULL)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for a read");
 	for (uint32_t i = 0; i < view->memtable_count && rc == 0; i++) {
-		rc = memtable_scan(view->memtables[i], command, arena, &sources[count], err);
+		rc = memtable_scan(
+		    view->memtables[i], command, arena, &read->holds, &sources[count], err);
 		if (rc == 0 && sources[count] != NULL)
 			count++;
 	}
@@ -350,6 +355,7 @@ store_read(struct store *store, const struct read_command *command, struct arena
 	rc = command->is_range ? store_read_range(read, command, arena, err)
 			       : store_read_single(read, command, arena, err);
 	if (rc != 0) {
+		memtable_release(read->holds);
 		table_view_release(read->view);
 		return -1;
 	}

@@ -108,16 +108,18 @@ bench_get(struct bench *bench, uint32_t number)
 	    .per_partition_limit = READ_LIMIT_NONE,
 	};
 	struct unfiltered_iterator *iterator;
+	struct memtable_hold *holds = NULL;
 	struct unfiltered unfiltered;
 	struct error err;
 
-	if (memtable_read(bench->memtable, &command, &bench->arena, &iterator, &err) != 0 ||
+	if (memtable_read(bench->memtable, &command, &bench->arena, &holds, &iterator, &err) != 0 ||
 	    iterator == NULL || unfiltered_iterator_next(iterator, &unfiltered, &err) != 1 ||
 	    unfiltered.row.cells[4].value.size != 34) {
 		fprintf(stderr, "row %u is not there\n", number);
 		exit(1);
 	}
 	unfiltered_iterator_close(iterator);
+	memtable_release(holds);
 	arena_reset(&bench->arena);
 }
 

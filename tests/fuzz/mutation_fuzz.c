@@ -39,7 +39,7 @@ fuzz_read(struct memtable *memtable, const struct partition_update *update, bool
 	struct slice last = slice_null;
 	struct error err;
 
-	if (memtable_read(memtable, &command, arena, &iterator, &err) != 0) {
+	if (memtable_read(memtable, &command, arena, NULL, &iterator, &err) != 0) {
 		assert(err.code == ERROR_NO_MEMORY);
 		return;
 	}

@@ -28,7 +28,7 @@ fuzz_run(
 	buffer_init(&out);
 	scan.is_range = true;
 	if (memtable != NULL &&
-	    (memtable_scan(memtable, &scan, arena, &source, &err) != 0 ||
+	    (memtable_scan(memtable, &scan, arena, NULL, &source, &err) != 0 ||
 		read_response_write(source, &scan, &options, arena, &out, &stats, &err) != 0))
 		assert(err.code == ERROR_NO_MEMORY);
 	buffer_fini(&out);

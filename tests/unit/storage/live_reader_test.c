@@ -105,7 +105,7 @@ test_read_limited(const struct read_command *command, uint32_t failure_threshold
 	struct live_row row;
 	int rc;
 
-	ck_assert_int_eq(memtable_scan(memtable, command, &arena, &source, &err), 0);
+	ck_assert_int_eq(memtable_scan(memtable, command, &arena, NULL, &source, &err), 0);
 	live_reader_init(&reader, command, source, &arena);
 	reader.tombstone_failure_threshold = failure_threshold;
 	while ((rc = live_reader_next(&reader, &row, &err)) == 1) {
@@ -138,7 +138,8 @@ test_read_transient(const struct read_command *command, const struct test_seen *
 
 	transient.is_transient = true;
 	for (int i = 0; i < 2; i++)
-		ck_assert_int_eq(memtable_scan(memtable, &transient, &arena, &sources[i], &err), 0);
+		ck_assert_int_eq(
+		    memtable_scan(memtable, &transient, &arena, NULL, &sources[i], &err), 0);
 	ck_assert_int_eq(partition_merge_transient(sources, 2, &arena, &source, &err), 0);
 	live_reader_init(&reader, &transient, source, &arena);
 	while (live_reader_next(&reader, &row, &err) == 1) {

@@ -119,16 +119,32 @@ test_compare(const struct buffer *got, const struct buffer *expected, uint64_t s
 	    expected->data);
 }
 
-/* Apply the facts in groups of a random cut. */
+/* Apply the facts in groups of a random cut, under the eyes of readers that come and go. */
 static void
 test_apply_facts(struct memtable *memtable, struct facts *facts, struct random *random)
 {
 	uint64_t left = facts->count == 64 ? UINT64_MAX : (UINT64_C(1) << facts->count) - 1;
+	struct memtable_hold *holds = NULL;
+	struct unfiltered_iterator *reader = NULL;
+	struct read_command command;
 	struct error err;
 
 	while (left != 0) {
 		struct partition_update update;
 		uint64_t which = 0;
+
+		if (random_below(random, 3) == 0) {
+			unfiltered_iterator_close(reader);
+			memtable_release(holds);
+			reader = NULL;
+			holds = NULL;
+		} else if (reader == NULL && random_below(random, 2) == 0) {
+			facts_update(facts, 0, &update);
+			command = test_command(facts->table, update.key);
+			ck_assert_int_eq(
+			    memtable_read(memtable, &command, &facts->arena, &holds, &reader, &err),
+			    0);
+		}
 
 		for (uint32_t i = 0; i < facts->count; i++) {
 			if (((left >> i) & 1) && random_below(random, 4) == 0)
@@ -138,6 +154,8 @@ test_apply_facts(struct memtable *memtable, struct facts *facts, struct random *
 		facts_update(facts, which, &update);
 		ck_assert_int_eq(memtable_apply(memtable, &update, &err), 0);
 	}
+	unfiltered_iterator_close(reader);
+	memtable_release(holds);
 }
 
 /* Random slices, ascending and disjoint: cut at places between the possible rows. */
@@ -183,6 +201,7 @@ test_read_once(struct memtable *memtable, struct facts *facts, struct random *ra
 	struct partition_update update;
 	struct read_command command;
 	struct unfiltered_iterator *iterator;
+	struct memtable_hold *holds = NULL;
 	struct buffer got, expected;
 	uint32_t selected = (1u << FACTS_ROWS) - 1;
 	struct error err;
@@ -211,9 +230,11 @@ test_read_once(struct memtable *memtable, struct facts *facts, struct random *ra
 	}
 	buffer_init(&got);
 	buffer_init(&expected);
-	ck_assert_int_eq(memtable_read(memtable, &command, &facts->arena, &iterator, &err), 0);
+	ck_assert_int_eq(
+	    memtable_read(memtable, &command, &facts->arena, &holds, &iterator, &err), 0);
 	ck_assert_ptr_nonnull(iterator);
 	facts_print(facts, iterator, selected, &got);
+	memtable_release(holds);
 	facts_expect(facts, selected, command.clustering.is_reversed, &expected);
 	test_compare(&got, &expected, seed);
 	buffer_fini(&got);
@@ -298,7 +319,7 @@ START_TEST(test_a_reader_keeps_what_it_began_with)
 		command = test_command(facts.table, update.key);
 		command.clustering.is_reversed = seed % 2 == 0;
 		ck_assert_int_eq(
-		    memtable_read(memtable, &command, &facts.arena, &iterator, &err), 0);
+		    memtable_read(memtable, &command, &facts.arena, NULL, &iterator, &err), 0);
 		facts_update(
 		    &facts, ((UINT64_C(1) << count) - 1) & ~((UINT64_C(1) << first) - 1), &update);
 		ck_assert_int_eq(memtable_apply(memtable, &update, &err), 0);
@@ -355,13 +376,14 @@ test_get_lone(struct memtable *memtable, const struct table_metadata *table, uin
 	uint8_t key[4];
 	struct read_command command;
 	struct unfiltered_iterator *iterator;
+	struct memtable_hold *holds = NULL;
 	struct unfiltered unfiltered;
 	struct error err;
 	int value = -1, rc;
 
 	store_u32(key, number);
 	command = test_command(table, slice_of(key, 4));
-	ck_assert_int_eq(memtable_read(memtable, &command, arena, &iterator, &err), 0);
+	ck_assert_int_eq(memtable_read(memtable, &command, arena, &holds, &iterator, &err), 0);
 	if (iterator == NULL)
 		return -1;
 	rc = unfiltered_iterator_next(iterator, &unfiltered, &err);
@@ -374,6 +396,7 @@ test_get_lone(struct memtable *memtable, const struct table_metadata *table, uin
 		ck_assert_int_eq(rc, 0);
 	}
 	unfiltered_iterator_close(iterator);
+	memtable_release(holds);
 	arena_reset(arena);
 	return value;
 }
@@ -482,7 +505,7 @@ START_TEST(test_scan_gives_ranges_in_token_order)
 			expected += after_left && before_right;
 		}
 		ck_assert_int_eq(
-		    memtable_scan(memtable, &command, &scan_arena, &partitions, &err), 0);
+		    memtable_scan(memtable, &command, &scan_arena, NULL, &partitions, &err), 0);
 		while (partition_iterator_next(partitions, &partition, &err) == 1) {
 			ck_assert_int_gt(partition->token, last);
 			last = partition->token;
@@ -592,12 +615,13 @@ test_reader(void *argument)
 	arena_init(&arena, 65536);
 	while (atomic_load(&threads->writers) != 0) {
 		struct unfiltered_iterator *iterator;
+		struct memtable_hold *holds = NULL;
 		struct unfiltered unfiltered;
 		struct error err;
 		uint32_t rows = 0, number = 0;
 
 		ck_assert_int_eq(
-		    memtable_read(threads->memtable, &command, &arena, &iterator, &err), 0);
+		    memtable_read(threads->memtable, &command, &arena, &holds, &iterator, &err), 0);
 		if (iterator == NULL)
 			continue;
 		while (unfiltered_iterator_next(iterator, &unfiltered, &err) == 1) {
@@ -611,6 +635,7 @@ test_reader(void *argument)
 		ck_assert_uint_ge(number, last);
 		last = number;
 		unfiltered_iterator_close(iterator);
+		memtable_release(holds);
 		arena_reset(&arena);
 	}
 	arena_fini(&arena);
@@ -690,7 +715,7 @@ int
 main(void)
 {
 	Suite *suite = suite_create("memtable");
-	TCase *tcase = tcase_create("memtable");
+	TCase *tcase = tcase_create("memtable"), *threads = tcase_create("threads");
 	SRunner *runner;
 	int failed;
 
@@ -703,9 +728,11 @@ main(void)
 	tcase_add_test(tcase, test_deleted_lone_partition_hides_older_rows);
 	tcase_add_test(tcase, test_scan_gives_ranges_in_token_order);
 	tcase_add_test(tcase, test_budget_is_returned);
-	tcase_add_test(tcase, test_readers_see_whole_updates);
 	tcase_add_test(tcase, test_looking_ahead_may_go_wrong_but_harms_nothing);
 	suite_add_tcase(suite, tcase);
+	tcase_set_timeout(threads, 300);
+	tcase_add_test(threads, test_readers_see_whole_updates);
+	suite_add_tcase(suite, threads);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);

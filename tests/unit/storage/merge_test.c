@@ -67,8 +67,8 @@ test_source_open(struct test_sources *sources, uint32_t i, struct facts *facts,
 	struct error err;
 
 	if (command->clustering.is_reversed || random_below(random, 3) == 0) {
-		ck_assert_int_eq(
-		    memtable_read(sources->memtables[i], command, &facts->arena, &iterator, &err),
+		ck_assert_int_eq(memtable_read(sources->memtables[i], command, &facts->arena, NULL,
+				     &iterator, &err),
 		    0);
 		return iterator;
 	}

@@ -79,7 +79,7 @@ START_TEST(test_decoded_mutations_mean_the_same)
 		    .clustering = {.with_static = true},
 		};
 		ck_assert_int_eq(
-		    memtable_read(memtable, &command, &facts.arena, &iterator, &err), 0);
+		    memtable_read(memtable, &command, &facts.arena, NULL, &iterator, &err), 0);
 		buffer_init(&got);
 		buffer_init(&expected);
 		facts_print(&facts, iterator, all, &got);

@@ -54,7 +54,7 @@ test_open(struct memtable *memtable, bool is_reversed)
 	    .token = update.token,
 	    .clustering = {.with_static = true, .is_reversed = is_reversed},
 	};
-	ck_assert_int_eq(memtable_read(memtable, &command, &facts.arena, &iterator, &err), 0);
+	ck_assert_int_eq(memtable_read(memtable, &command, &facts.arena, NULL, &iterator, &err), 0);
 	ck_assert_ptr_nonnull(iterator);
 	return iterator;
 }

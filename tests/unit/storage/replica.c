@@ -97,15 +97,15 @@ replica_read(struct replica *replica, const struct read_command *command, struct
 
 	if (command->is_range) {
 		for (int i = 0; i < REPLICA_MEMTABLES; i++)
-			ck_assert_int_eq(
-			    memtable_scan(replica->memtables[i], command, arena, &scans[i], &err),
+			ck_assert_int_eq(memtable_scan(replica->memtables[i], command, arena, NULL,
+					     &scans[i], &err),
 			    0);
 		ck_assert_int_eq(partition_merge(scans, REPLICA_MEMTABLES, arena, &out, &err), 0);
 		return out;
 	}
 	for (int i = 0; i < REPLICA_MEMTABLES; i++) {
-		ck_assert_int_eq(
-		    memtable_read(replica->memtables[i], command, arena, &partitions[count], &err),
+		ck_assert_int_eq(memtable_read(replica->memtables[i], command, arena, NULL,
+				     &partitions[count], &err),
 		    0);
 		count += partitions[count] != NULL;
 	}
