@@ -495,7 +495,7 @@ START_TEST(test_optional_encryption_takes_both)
 	struct waiter waiter;
 
 	/* A mutation that nobody answers: the way back is encrypted, which node 1 does not speak. */
-	ask(one, host_peer(one, two), VERB_HINT_REQ, 10, SECOND_MS / 10, &waiter);
+	ask(one, host_peer(one, two), VERB_HINT_REQ, 10, 3 * SECOND_MS, &waiter);
 	wait_for(&two->handled, 1);
 	wait_for(&waiter.answers, 1);
 	host_stop(one);
