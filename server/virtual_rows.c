@@ -88,6 +88,17 @@ virtual_set_bigint(struct virtual_rows *rows, const char *column, int64_t value)
 }
 
 void
+virtual_set_float(struct virtual_rows *rows, const char *column, float value)
+{
+	uint8_t bytes[4];
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	store_u32(bytes, bits);
+	virtual_set(rows, column, slice_of(bytes, sizeof(bytes)));
+}
+
+void
 virtual_set_double(struct virtual_rows *rows, const char *column, double value)
 {
 	uint8_t bytes[8];

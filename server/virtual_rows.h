@@ -18,6 +18,7 @@ void virtual_set(struct virtual_rows *rows, const char *column, struct slice val
 void virtual_set_text(struct virtual_rows *rows, const char *column, const char *value);
 void virtual_set_int(struct virtual_rows *rows, const char *column, int32_t value);
 void virtual_set_bigint(struct virtual_rows *rows, const char *column, int64_t value);
+void virtual_set_float(struct virtual_rows *rows, const char *column, float value);
 void virtual_set_double(struct virtual_rows *rows, const char *column, double value);
 void virtual_set_boolean(struct virtual_rows *rows, const char *column, bool value);
 /* A numeric address. */

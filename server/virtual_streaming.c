@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* system_views.streaming (db/virtual/StreamingVirtualTable): plans under way, and the last that ended. */
 #include <stdlib.h>
-#include <string.h>
 #include "base/alloc.h"
 #include "server/cluster.h"
 #include "server/execution.h"
@@ -18,17 +17,6 @@ virtual_set_moment(struct virtual_rows *rows, const char *column, int64_t ms)
 {
 	if (ms != 0)
 		virtual_set_bigint(rows, column, ms);
-}
-
-static void
-virtual_set_float(struct virtual_rows *rows, const char *column, float value)
-{
-	uint8_t encoded[4];
-	uint32_t bits;
-
-	memcpy(&bits, &value, sizeof(bits));
-	store_u32(encoded, bits);
-	virtual_set(rows, column, slice_of(encoded, sizeof(encoded)));
 }
 
 static void

@@ -95,15 +95,6 @@ ring_batch_written(struct coordinator_write *write, const struct error *err)
 }
 
 static void
-ring_batch_write(struct task *task, struct worker *worker)
-{
-	struct ring_op *op = ring_op_of(task);
-
-	op->write.worker = worker;
-	coordinator_write(ring_node(op->ring, op->node)->coordinator, &op->write);
-}
-
-static void
 ring_batch_stored(struct batchlog_entry *entry, const struct error *err, struct worker *worker)
 {
 	struct ring_op *op = (struct ring_op *)((char *)entry - offsetof(struct ring_op, entry));
@@ -114,7 +105,7 @@ ring_batch_stored(struct batchlog_entry *entry, const struct error *err, struct 
 		ring_op_end(op, err);
 		return;
 	}
-	op->task = (struct task){.run = ring_batch_write};
+	op->task = (struct task){.run = ring_run_write};
 	if (cluster_submit(
 		&world_node(op->ring->world, op->node)->cluster, CLUSTER_STAGE_MUTATION, &op->task))
 		return;

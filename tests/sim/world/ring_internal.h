@@ -61,6 +61,7 @@ void ring_op_begin(struct ring *ring, uint32_t node, struct ring_op *op,
     void (*run)(struct task *task, struct worker *worker), enum cluster_stage stage);
 void ring_op_end(struct ring_op *op, const struct error *err);
 struct ring_op *ring_op_of(struct task *task);
+void ring_run_write(struct task *task, struct worker *worker); /* op->write */
 void ring_make_rows(struct ring_node *node, struct ring_op *op, const struct ring_row *rows,
     uint32_t count, int64_t timestamp);
 

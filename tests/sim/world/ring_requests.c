@@ -66,7 +66,7 @@ ring_written(struct coordinator_write *write, const struct error *err)
 	ring_op_end(write->context, err);
 }
 
-static void
+void
 ring_run_write(struct task *task, struct worker *worker)
 {
 	struct ring_op *op = ring_op_of(task);
