@@ -51,19 +51,20 @@ stream_history_free(struct stream_history *plan)
 	free(plan);
 }
 
-/* Of those that ended and are many, the oldest. */
+/* Of those that ended and are too many, the oldest. */
 static void
 stream_history_forget_locked(struct streams *streams)
 {
 	struct stream_history **oldest = NULL, *old;
-	uint32_t count = 0;
+	uint32_t ended = 0;
 
 	for (struct stream_history **at = &streams->histories; *at != NULL; at = &(*at)->next) {
-		count++;
-		if ((*at)->open == 0)
-			oldest = at;
+		if ((*at)->open > 0)
+			continue;
+		ended++;
+		oldest = at;
 	}
-	if (count <= STREAM_HISTORIES_KEPT || oldest == NULL)
+	if (ended <= STREAM_HISTORIES_KEPT)
 		return;
 	old = *oldest;
 	*oldest = old->next;
@@ -88,7 +89,6 @@ stream_history_begin(struct stream_session *session)
 		plan->next = streams->histories;
 		streams->histories = plan;
 		plan->open = 1;
-		stream_history_forget_locked(streams);
 	} else {
 		plan->open++;
 	}
@@ -143,11 +143,13 @@ stream_history_end(struct stream_session *session, const struct error *err)
 		lock_take(&session->lock);
 		stream_sums_add(&plan->ended, &session->receiving.flow, &session->sending.flow);
 		lock_drop(&session->lock);
-		if (--plan->open == 0)
-			plan->end_ms = stream_history_now_ms(streams);
 		if (err != NULL && !plan->has_failed) {
 			plan->has_failed = true;
 			snprintf(plan->failure, sizeof(plan->failure), "%s", err->text);
+		}
+		if (--plan->open == 0) {
+			plan->end_ms = stream_history_now_ms(streams);
+			stream_history_forget_locked(streams);
 		}
 	}
 	lock_drop(&streams->lock);

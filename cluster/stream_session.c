@@ -696,6 +696,9 @@ stream_session_run(struct task *task, struct worker *worker)
 	lock_drop(&session->lock);
 	if (!session->is_over)
 		stream_session_listen(session);
+	/* The last word and the end of the connection may come together. */
+	if (!session->is_over && atomic_load(&session->state) >= STREAM_STREAMING)
+		stream_session_check_complete(session);
 	buffer_clear(&session->taken);
 	lock_take(&session->lock);
 	if (session->is_paused && session->channel != NULL) {
