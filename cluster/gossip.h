@@ -69,7 +69,8 @@ struct gossip_subscriber {
 	/* Out of the ring for good (LEFT, removed, assassinated, a silent non-member): quarantined. Its states stay readable
 	 * until they expire. */
 	void (*on_remove)(struct gossip_subscriber *subscriber, struct peer *peer);
-	/* A newer generation: comes before on_join of it. */
+	/* A newer generation: comes before on_join of it, and instead of on_dead of the older one. Until on_alive it counts as
+	 * dead. */
 	void (*on_restart)(struct gossip_subscriber *subscriber, struct peer *peer);
 	struct gossip_subscriber *next; /* gossip's */
 };

@@ -110,6 +110,15 @@ gossip_echo_unlink_locked(struct gossip *gossip, struct gossip_echo *echo)
 		echo->next->previous = echo->previous;
 }
 
+/* Who serves clients next must not take a node for dead because one message was lost or late. */
+static bool
+gossip_may_be_alive_locked(
+    const struct gossip *gossip, struct gossip_endpoint *endpoint, const struct gossip_echo *echo)
+{
+	return gossip->settling.waits != NULL && echo->is_late && endpoint->list != GOSSIP_LIVE &&
+	    endpoint->late_echoes++ < GOSSIP_LATE_ECHOES_MAX;
+}
+
 static void
 gossip_echo_finish(struct gossip_echo *echo)
 {
@@ -121,10 +130,10 @@ gossip_echo_finish(struct gossip_echo *echo)
 	endpoint = gossip_find_locked(gossip, echo->peer);
 	if (endpoint != NULL) {
 		endpoint->has_echo = false;
-		if (echo->is_answered && endpoint->generation != echo->generation)
-			gossip_ask_echo_locked(gossip, endpoint);
-		else if (echo->is_answered)
+		if (echo->is_answered && endpoint->generation == echo->generation)
 			gossip_mark_alive_locked(gossip, endpoint);
+		else if (echo->is_answered || gossip_may_be_alive_locked(gossip, endpoint, echo))
+			gossip_ask_echo_locked(gossip, endpoint);
 	}
 	lock_drop(&gossip->lock);
 	free(echo);
@@ -147,9 +156,9 @@ gossip_echo_answer(struct message_callback *callback, const struct message *answ
 {
 	struct gossip_echo *echo = (struct gossip_echo *)callback;
 
-	(void)reason;
 	(void)worker;
 	echo->is_answered = answer != NULL;
+	echo->is_late = answer == NULL && reason == FAILURE_TIMEOUT;
 	echo->task.run = gossip_echo_run;
 	if (!cluster_submit(echo->gossip->cluster, CLUSTER_STAGE_GOSSIP, &echo->task)) {
 		/* As if it had not come: the next news of the node asks again. */
@@ -338,7 +347,7 @@ gossip_apply_generation(
 	if (endpoint->list != GOSSIP_LIVE)
 		failure_detector_remove(gossip->detector, endpoint->peer);
 	failure_detector_report(gossip->detector, endpoint->peer, gossip_now_ns(gossip));
-	gossip_mark_dead_locked(gossip, endpoint);
+	/* Not told as its death: what is on its way to it is for the new life already. */
 	if (endpoint->generation != 0)
 		gossip_event_locked(gossip, GOSSIP_EVENT_RESTART, endpoint->peer, 0);
 	gossip_retire_locked(gossip, endpoint->values);

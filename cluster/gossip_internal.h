@@ -30,6 +30,7 @@ enum {
 #define GOSSIP_RUMOR_DELAY_NS (20 * GOSSIP_MS)
 #define GOSSIP_REFUSED_NS (5 * GOSSIP_S) /* how long a refused connection counts */
 #define GOSSIP_ECHO_NS GOSSIP_S
+#define GOSSIP_LATE_ECHOES_MAX 2 /* that are asked again, while clients wait for this node */
 #define GOSSIP_EXPIRES_NS (10 * GOSSIP_S) /* of messages in queues */
 #define GOSSIP_ANNOUNCE_NS (2 * GOSSIP_S) /* shutdown_announce_in_ms */
 
@@ -78,6 +79,7 @@ struct gossip_endpoint {
 	uint8_t list; /* enum gossip_list */
 	uint8_t status; /* enum node_status_kind */
 	bool has_echo; /* an ECHO is on its way */
+	uint8_t late_echoes; /* without an answer, while this node settled */
 	bool is_rumor; /* stands in the queue of rumors */
 	bool is_removed; /* on_remove was told */
 	uint64_t updated_ns; /* monotonic: last news of it */
@@ -138,6 +140,7 @@ struct gossip_echo {
 	struct peer *peer;
 	int32_t generation;
 	bool is_answered;
+	bool is_late; /* neither an answer came nor word that there will be none */
 	struct gossip_echo *next, *previous; /* all that are on their way; gossip->lock */
 };
 

@@ -217,6 +217,19 @@ cluster_make_gossip(struct cluster *cluster, const struct endpoint *seeds, uint3
 	cluster->gossip = gossip_new(cluster->env, cluster->messaging, cluster->peers, &options);
 }
 
+/* What it did for us is over. What is on its way to it is not lost: it may be for the new life. */
+static void
+cluster_on_restart(struct gossip_subscriber *subscriber, struct peer *peer)
+{
+	struct cluster *cluster =
+	    (struct cluster *)((char *)subscriber - offsetof(struct cluster, subscriber));
+
+	if (cluster->streams != NULL)
+		streams_peer_is_down(cluster->streams, peer);
+	if (cluster->repairs != NULL)
+		repairs_peer_is_down(cluster->repairs, peer);
+}
+
 static void
 cluster_on_dead(struct gossip_subscriber *subscriber, struct peer *peer)
 {
@@ -226,10 +239,7 @@ cluster_on_dead(struct gossip_subscriber *subscriber, struct peer *peer)
 	/* One that said goodbye waits for our answer, and closes its connections itself. */
 	if (gossip_status(cluster->gossip, peer).kind != NODE_STATUS_SHUTDOWN)
 		internode_peer_is_down(cluster->node->internode, peer);
-	if (cluster->streams != NULL)
-		streams_peer_is_down(cluster->streams, peer);
-	if (cluster->repairs != NULL)
-		repairs_peer_is_down(cluster->repairs, peer);
+	cluster_on_restart(subscriber, peer);
 }
 
 /* Scores of replicas, by the latencies of the last tenth of a second; short, so on the timer's thread. */
@@ -387,6 +397,7 @@ cluster_new(struct node *node, struct cluster **out, struct error *err)
 	cluster->subscriber.on_change = cluster_on_change;
 	cluster->subscriber.on_alive = cluster_on_alive;
 	cluster->subscriber.on_dead = cluster_on_dead;
+	cluster->subscriber.on_restart = cluster_on_restart;
 	cluster->subscriber.on_remove = cluster_on_remove;
 	gossip_subscribe(cluster->gossip, &cluster->subscriber);
 	return 0;

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes find each other, tell clients who is there, and notice who goes."""
 import re
+import time
 
 import pytest
+from cassandra import ConsistencyLevel
+from cassandra.query import SimpleStatement
 
 from ring import NATIVE_PORT, STORAGE_PORT, wait_until
 
@@ -98,6 +101,22 @@ def test_a_killed_node_is_missed_and_comes_back(ring):
         node.wait_sees(UN=ring.nodes)
     wait_until(lambda: ("UP", ring[1].address) in listener.heard, "the driver's event")
     assert sorted(re.findall(r"[0-9a-f-]{36}", ring[0].nodetool("status"))) == sorted(ids)
+
+
+def test_a_node_that_came_back_knows_its_replicas_when_it_takes_clients(ring):
+    """The others still believe in its life before when it comes back; what they answer to the new one is not lost."""
+    session = ring.connect(ring[0])
+    session.execute("CREATE KEYSPACE back WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}")
+    session.execute("CREATE TABLE back.t (a int PRIMARY KEY)")
+    for i in range(4):
+        ring[2].kill()
+        time.sleep(1.5)
+        ring[2].start()
+        client = ring.connect(ring[2], only=[ring[2]])
+        client.execute(SimpleStatement(f"INSERT INTO back.t (a) VALUES ({i})", consistency_level=ConsistencyLevel.ALL))
+        client.cluster.shutdown()
+        life = ring[2].log().rsplit("Using saved tokens", 1)[1].split("Startup complete")[0]
+        assert life.count("is now UP") == 2, life
 
 
 def test_seeds_are_read_again(ring):

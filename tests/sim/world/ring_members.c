@@ -475,6 +475,7 @@ ring_members_make(struct ring_node *node)
 	    gossip_new(&node->node->cluster, node->node->messaging, node->node->peers, &options);
 	members->subscriber.on_alive = ring_on_alive;
 	members->subscriber.on_dead = ring_on_dead;
+	members->subscriber.on_restart = ring_on_dead;
 	gossip_subscribe(members->gossip, &members->subscriber);
 	ring_make_service(node);
 }

@@ -378,6 +378,50 @@ START_TEST(test_generations_rise)
 }
 END_TEST
 
+static bool
+has_settled(struct world *of, void *index)
+{
+	(void)of;
+	return gossiper(all, *(uint32_t *)index)->has_settled;
+}
+
+/* Clients come when it has settled: it must not take a replica for dead that they need. */
+START_TEST(test_a_lost_echo_is_asked_again_before_clients_come)
+{
+	uint32_t restarted = 1;
+
+	make_ring(3, 1, NULL);
+	world_crash(world, 1, WORLD_KILL);
+	world_run(world, 500 * WORLD_MS);
+	world_lose_verb(world, 0, VERB_ECHO_REQ);
+	world_lose_verb(world, 2, VERB_ECHO_REQ);
+	world_start(world, 1);
+	world_run(world, 900 * WORLD_MS);
+	ck_assert(!gossiper_sees_alive(all, 1, 0));
+	ck_assert(!gossiper(all, 1)->has_settled);
+	world_heal(world);
+	ck_assert(world_run_until(world, has_settled, &restarted, WORLD_MS, 5 * WORLD_S));
+	ck_assert(gossiper_sees_alive(all, 1, 0));
+	ck_assert(gossiper_sees_alive(all, 1, 2));
+}
+END_TEST
+
+/* One that says nothing at all holds nobody up for long. */
+START_TEST(test_a_silent_node_delays_settling_by_seconds)
+{
+	uint32_t restarted = 1;
+
+	make_ring(3, 1, NULL);
+	world_crash(world, 1, WORLD_KILL);
+	world_run(world, 500 * WORLD_MS);
+	world_cut_both(world, 1, 2);
+	world_start(world, 1);
+	ck_assert(world_run_until(world, has_settled, &restarted, 10 * WORLD_MS, 4 * WORLD_S));
+	ck_assert(gossiper_sees_alive(all, 1, 0));
+	ck_assert(!gossiper_sees_alive(all, 1, 2));
+}
+END_TEST
+
 START_TEST(test_a_restart_is_told_and_seen)
 {
 	make_ring(3, 1, NULL);
@@ -389,9 +433,9 @@ START_TEST(test_a_restart_is_told_and_seen)
 	world_run(world, 3 * WORLD_S);
 	ck_assert(gossiper_sees_alive(all, 0, 1));
 	ck_assert_uint_eq(gossiper(all, 0)->restarts, 1);
+	/* Who is told of a death gives up what is on its way to the node, to its new life too. */
+	ck_assert_uint_eq(gossiper(all, 0)->deads, 0);
 	ck_assert_uint_eq(gossiper(all, 0)->joins, 3);
-	/* Its connections are of the life before. */
-	ck_assert_uint_eq(gossiper(all, 0)->deads, 1);
 	ck_assert_uint_eq(gossiper(all, 0)->alives, 3);
 }
 END_TEST
@@ -816,6 +860,8 @@ add_cases(TCase *tcase)
 	tcase_add_test(tcase, test_who_stops_is_told_when_all_have_heard);
 	tcase_add_test(tcase, test_one_way_silence_is_bridged_by_others);
 	tcase_add_test(tcase, test_a_node_that_slept_convicts_nobody);
+	tcase_add_test(tcase, test_a_lost_echo_is_asked_again_before_clients_come);
+	tcase_add_test(tcase, test_a_silent_node_delays_settling_by_seconds);
 	tcase_add_test(tcase, test_both_sides_of_a_partition_find_together_again);
 	tcase_add_test(tcase, test_assassinate_takes_a_dead_node_out_of_the_ring);
 	tcase_add_test(tcase, test_who_lives_is_not_assassinated);
