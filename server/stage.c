@@ -28,6 +28,7 @@ enum {
 	STAGE_AHEAD = 8, /* tasks that are looked at together before they run */
 	STAGE_BUCKETS = 90,
 	STAGE_STACK_BYTES = 2 << 20,
+	STAGE_NICE_MAX = 19, /* more there is not */
 };
 
 /* A thread of a stage. It lives on the list `all` until the stage is freed: a stage that shrinks
@@ -38,6 +39,7 @@ struct stage_thread {
 	atomic_uint word; /* futex: 0 asleep or about to be, 1 woken */
 	struct stage_thread *next_idle; /* guarded by the stage's lock */
 	struct stage_thread *next;
+	pid_t id; /* the system's; 0: not there yet; guarded by the stage's lock */
 	bool is_running; /* has a thread; guarded by the stage's lock */
 	bool is_joinable;
 };
@@ -125,6 +127,27 @@ stage_sleep(struct stage_thread *thread)
 	atomic_store_explicit(&thread->word, 0, memory_order_relaxed);
 }
 
+/* Would a thread that we start now be nicer than those that the stage has? Linux keeps niceness for each thread. */
+static bool
+stage_is_nicer_here_locked(const struct stage *stage)
+{
+	const struct stage_thread *thread = stage->all;
+
+	while (thread != NULL && !(thread->is_running && thread->id != 0))
+		thread = thread->next;
+	return thread != NULL &&
+	    getpriority(PRIO_PROCESS, 0) > getpriority(PRIO_PROCESS, (id_t)thread->id);
+}
+
+/* What no stage has made nicer is what the operator started: the main thread, whose id is the process's. */
+static void
+stage_be_nice(const struct stage *stage)
+{
+	int niceness = getpriority(PRIO_PROCESS, (id_t)getpid()) + stage->nice;
+
+	setpriority(PRIO_PROCESS, 0, niceness < STAGE_NICE_MAX ? niceness : STAGE_NICE_MAX);
+}
+
 /* Start one thread more; false when the system has none, or gives none of this priority. */
 static bool
 stage_spawn_locked(struct stage *stage)
@@ -134,7 +157,7 @@ stage_spawn_locked(struct stage *stage)
 	int rc;
 
 	/* It would be as nice as we are, for good: one of the stage's own calls the next. */
-	if (stage->live > 0 && getpriority(PRIO_PROCESS, 0) > stage->nice)
+	if (stage_is_nicer_here_locked(stage))
 		return false;
 	while (thread != NULL && thread->is_running)
 		thread = thread->next;
@@ -154,6 +177,7 @@ stage_spawn_locked(struct stage *stage)
 	pthread_attr_destroy(&attributes);
 	thread->is_joinable = rc == 0;
 	thread->is_running = rc == 0;
+	thread->id = 0;
 	if (rc != 0)
 		return false;
 	stage->live++;
@@ -429,10 +453,10 @@ stage_thread_main(void *argument)
 
 	worker_enter(&thread->worker);
 	log_thread_name("%s-%u", stage->name, thread->worker.index + 1);
-	/* Of this thread alone, on Linux; a process may always become nicer. */
 	if (stage->nice > 0)
-		setpriority(PRIO_PROCESS, 0, stage->nice);
+		stage_be_nice(stage);
 	lock_take(&stage->lock);
+	thread->id = gettid();
 	stage->waking--;
 	for (;;) {
 		if (stage->live > stage->threads)

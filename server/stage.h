@@ -36,8 +36,8 @@ struct stage_stats {
 struct stage *stage_new(const char *name, uint32_t threads, size_t queue_max, struct env *env);
 /*
  * Its threads give way to those of the other stages where there are fewer processors than work (as Cassandra's compactions have
- * the least priority): `nice` as setpriority() has it, 1 .. 19. Before the first task. Threads inherit it from who starts them,
- * so stages that such threads submit to are to have one already (stage_start_thread).
+ * the least priority): by `nice`, 1 .. 19, on top of what the process itself was started with. Before the first task. Threads
+ * inherit it from who starts them, so stages that such threads submit to are to have one already (stage_start_thread).
  */
 void stage_set_nice(struct stage *stage, int nice);
 /* Start the first thread now, not when there is work. */

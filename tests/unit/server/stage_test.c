@@ -319,6 +319,35 @@ START_TEST(test_a_nice_stage_makes_nobody_else_nice)
 }
 END_TEST
 
+/* `nice helenusd`, or Nice= of a unit: its threads are nice without any stage having made them so. */
+START_TEST(test_a_nice_process_has_all_its_threads)
+{
+	struct env *env = env_posix_new();
+	struct stage *stage = stage_new("ReadStage", 8, 0, env);
+	struct stage *compactions = stage_new("CompactionExecutor", 2, 0, env);
+	struct counted *tasks = counted_list(64, 5000);
+	int mine = getpriority(PRIO_PROCESS, 0);
+	struct task *rest;
+
+	ck_assert_int_eq(setpriority(PRIO_PROCESS, 0, mine + 3), 0);
+	counted_reset();
+	ck_assert_uint_eq(stage_submit(stage, &tasks->task, 64, &rest), 64);
+	wait_for(&counted_runs, 64);
+	ck_assert_int_ge(atomic_load(&counted_active_max), 6);
+	nice_seen[0] = -100;
+	stage_set_nice(compactions, 4);
+	stage_submit_work(compactions, note_nice, stage);
+	stage_stop(compactions);
+	stage_stop(stage);
+	ck_assert_int_eq(nice_seen[0], mine + 7 < 19 ? mine + 7 : 19);
+	ck_assert_int_eq(nice_seen[1], getpriority(PRIO_PROCESS, 0));
+	stage_free(stage);
+	stage_free(compactions);
+	free(tasks);
+	env_free(env);
+}
+END_TEST
+
 static int ahead_told;
 
 static void
@@ -462,6 +491,7 @@ main(void)
 	tcase_add_test(tests, test_run_here_needs_a_free_permit_and_an_empty_queue);
 	tcase_add_test(tests, test_run_here_stops_at_its_budget);
 	tcase_add_test(tests, test_a_nice_stage_makes_nobody_else_nice);
+	tcase_add_test(tests, test_a_nice_process_has_all_its_threads);
 	tcase_add_test(tests, test_tasks_are_told_what_comes);
 	tcase_add_test(tests, test_simulated_order_is_the_seeds);
 	tcase_add_test(tests, test_work_of_a_stopping_stage_is_refused_not_lost);
