@@ -12,7 +12,12 @@
  * The file, flattened: a key below a key is "a.b"; a list of maps (seed_provider has one) is one map.
  * Aliases may make a small file large, so nodes are counted.
  */
-enum { CONFIG_DEPTH_MAX = 12, CONFIG_NODES_MAX = 20000, CONFIG_FILE_MAX = 4 << 20 };
+enum {
+	CONFIG_DEPTH_MAX = 12,
+	CONFIG_NESTING_MAX = 100, /* also of what is passed over, as unknown */
+	CONFIG_NODES_MAX = 20000,
+	CONFIG_FILE_MAX = 4 << 20,
+};
 
 struct config_walk {
 	struct config *config;
@@ -188,6 +193,50 @@ config_walk_node(
 	}
 }
 
+/* What the parser found wrong. */
+static int
+config_refuse(const char *name, const yaml_parser_t *parser, struct error *err)
+{
+	return error_set(err, ERROR_CONFIG, "%s:%zu: %s%s%s", name, parser->problem_mark.line + 1,
+	    parser->problem == NULL ? "not YAML" : parser->problem,
+	    parser->context == NULL ? "" : " ", parser->context == NULL ? "" : parser->context);
+}
+
+/*
+ * The parser looks at every open bracket again for each word: of a file of nothing but brackets it would make hours, and nobody
+ * would learn why the server does not start. So nothing is loaded before this has seen that it is not nested like that.
+ */
+static int
+config_check_nesting(
+    struct config *config, const char *name, yaml_parser_t *parser, struct error *err)
+{
+	int nesting = 0;
+	bool is_end = false;
+
+	(void)config;
+	while (!is_end) {
+		yaml_event_t event;
+		size_t line;
+
+		if (!yaml_parser_parse(parser, &event))
+			return config_refuse(name, parser, err);
+		if (event.type == YAML_SEQUENCE_START_EVENT ||
+		    event.type == YAML_MAPPING_START_EVENT)
+			nesting++;
+		else if (event.type == YAML_SEQUENCE_END_EVENT ||
+		    event.type == YAML_MAPPING_END_EVENT)
+			nesting--;
+		/* Another document may follow, which is no part of the configuration. */
+		is_end =
+		    event.type == YAML_DOCUMENT_END_EVENT || event.type == YAML_STREAM_END_EVENT;
+		line = event.start_mark.line + 1;
+		yaml_event_delete(&event);
+		if (nesting > CONFIG_NESTING_MAX)
+			return error_set(err, ERROR_CONFIG, "%s:%zu: nested too deep", name, line);
+	}
+	return 0;
+}
+
 static int
 config_load(struct config *config, const char *name, yaml_parser_t *parser, struct error *err)
 {
@@ -197,11 +246,7 @@ config_load(struct config *config, const char *name, yaml_parser_t *parser, stru
 	int rc = 0;
 
 	if (!yaml_parser_load(parser, &document))
-		return error_set(err, ERROR_CONFIG, "%s:%zu: %s%s%s", name,
-		    parser->problem_mark.line + 1,
-		    parser->problem == NULL ? "not YAML" : parser->problem,
-		    parser->context == NULL ? "" : " ",
-		    parser->context == NULL ? "" : parser->context);
+		return config_refuse(name, parser, err);
 	walk.document = &document;
 	root = yaml_document_get_root_node(&document);
 	if (root != NULL && root->type != YAML_MAPPING_NODE &&
@@ -214,8 +259,11 @@ config_load(struct config *config, const char *name, yaml_parser_t *parser, stru
 	return rc;
 }
 
-int
-config_read_text(struct config *config, const char *name, struct slice text, struct error *err)
+/* With a parser at the start of the text: run `read`. */
+static int
+config_parse(struct config *config, const char *name, struct slice text,
+    int (*read)(struct config *config, const char *name, yaml_parser_t *parser, struct error *err),
+    struct error *err)
 {
 	yaml_parser_t parser;
 	int rc;
@@ -225,9 +273,17 @@ config_read_text(struct config *config, const char *name, struct slice text, str
 	/* An empty file may come without a pointer, which libyaml does not take. */
 	yaml_parser_set_input_string(
 	    &parser, text.data == NULL ? (const unsigned char *)"" : text.data, text.size);
-	rc = config_load(config, name, &parser, err);
+	rc = read(config, name, &parser, err);
 	yaml_parser_delete(&parser);
 	return rc;
+}
+
+int
+config_read_text(struct config *config, const char *name, struct slice text, struct error *err)
+{
+	if (config_parse(config, name, text, config_check_nesting, err) != 0)
+		return -1;
+	return config_parse(config, name, text, config_load, err);
 }
 
 int
