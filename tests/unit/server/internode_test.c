@@ -15,6 +15,8 @@
 #include "base/log.h"
 #include "cluster/frame.h"
 #include "cluster/messaging.h"
+#include "server/internode_internal.h"
+#include "server/network_internal.h"
 #include "tests/unit/server/null_executor.h"
 
 enum { NODES = 2, SECOND_MS = 1000, LONG_MS = 240 * SECOND_MS };
@@ -542,6 +544,163 @@ START_TEST(test_many_threads_send_at_once)
 	ck_assert_uint_eq(messaging_waiting(one->messaging), 0);
 	host_stop(one);
 	host_stop(two);
+}
+END_TEST
+
+/* ---- Answers of a turn ----------------------------------------------------------------------- */
+
+enum { TURN_ANSWERS = 200 };
+
+struct turn;
+
+/* Who waits for an answer, and then has something to do. */
+struct turn_waiter {
+	struct message_callback callback; /* first */
+	struct task task;
+	struct turn *turn;
+	atomic_int runs;
+};
+
+struct turn {
+	struct loop_message message; /* first */
+	struct host *host;
+	struct peer *from;
+	struct turn_waiter waiters[TURN_ANSWERS], alone;
+	atomic_int told, ran, ran_early, ran_on_loop;
+	int ran_within; /* when the turn was over */
+	bool takes_part; /* of the loop's thread: the one that is not in a turn */
+	atomic_int is_over;
+};
+
+static void
+turn_work(struct task *task, struct worker *worker)
+{
+	struct turn_waiter *waiter =
+	    (struct turn_waiter *)((char *)task - offsetof(struct turn_waiter, task));
+	struct turn *turn = waiter->turn;
+
+	if (atomic_load(&turn->told) < TURN_ANSWERS)
+		atomic_fetch_add(&turn->ran_early, 1);
+	if (worker_is_current(worker) && worker->is_loop)
+		atomic_fetch_add(&turn->ran_on_loop, 1);
+	atomic_fetch_add(&waiter->runs, 1);
+	atomic_fetch_add(&turn->ran, 1);
+}
+
+static void
+turn_submit(struct turn_waiter *waiter, struct worker *worker)
+{
+	struct cluster_env *env = waiter->turn->host->cluster;
+	struct task *rest;
+
+	waiter->task.run = turn_work;
+	ck_assert_uint_eq(
+	    env->submit(env, CLUSTER_STAGE_REQUEST_RESPONSE, &waiter->task, 1, worker, &rest), 1);
+}
+
+static void
+turn_answer(struct message_callback *callback, const struct message *answer,
+    enum failure_reason reason, struct worker *worker)
+{
+	struct turn_waiter *waiter = (struct turn_waiter *)callback;
+
+	(void)reason;
+	ck_assert_ptr_nonnull(answer);
+	atomic_fetch_add(&waiter->turn->told, 1);
+	turn_submit(waiter, worker);
+}
+
+/* All answers are there at once: every other one is no message, as those of writes are. */
+static void
+turn_run(struct loop_message *message, struct loop *loop)
+{
+	struct turn *turn = (struct turn *)message;
+	struct internode_loop *self = loop->internode;
+
+	for (int i = 0; i < TURN_ANSWERS; i++) {
+		uint64_t id = turn->waiters[i].callback.id;
+		struct message *answer;
+
+		if (i % 2 == 0) {
+			internode_answers_add(&self->answers,
+			    &(struct message_answer){.peer = turn->from,
+				.id = id,
+				.verb = VERB_MUTATION_REQ + VERB_RESPONSE_OFFSET});
+			continue;
+		}
+		answer = message_new(VERB_HINT_REQ + VERB_RESPONSE_OFFSET, NULL);
+		answer->id = id;
+		answer->from = turn->from->endpoint;
+		answer->peer = turn->from;
+		if (self->received_last != NULL)
+			self->received_last->next = answer;
+		else
+			self->received = answer;
+		self->received_last = answer;
+	}
+	internode_turn(loop);
+	turn->ran_within = atomic_load(&turn->ran);
+	if (turn->takes_part)
+		turn_submit(&turn->alone, &loop->worker);
+	atomic_store(&turn->is_over, 1);
+}
+
+/* Answers come in one turn; what they leave to do is done when all of them were told, once each. */
+static void
+check_turn(struct turn *turn, bool has_stage)
+{
+	int port = free_port();
+	struct host *one = host_start(1, port, NULL), *two = host_start(2, port, NULL);
+	struct stage *stage = one->node.stages[NODE_STAGE_REQUEST_RESPONSE];
+	struct stage_stats stats;
+
+	memset(turn, 0, sizeof(*turn));
+	turn->message.run = turn_run;
+	turn->host = one;
+	turn->from = host_peer(one, two);
+	turn->alone.turn = turn;
+	turn->takes_part = has_stage;
+	for (int i = 0; i < TURN_ANSWERS; i++) {
+		turn->waiters[i].turn = turn;
+		turn->waiters[i].callback.on_answer = turn_answer;
+		messaging_request(one->messaging, turn->from, message_new(VERB_HINT_REQ, NULL),
+		    LONG_MS * UINT64_C(1000000), &turn->waiters[i].callback, NULL);
+	}
+	if (!has_stage)
+		stage_stop(stage);
+	loop_post(&one->node.network->loops[0], &turn->message);
+	wait_for(&turn->is_over, 1);
+	wait_for(&turn->ran, TURN_ANSWERS + has_stage);
+	ck_assert_int_eq(atomic_load(&turn->told), TURN_ANSWERS);
+	ck_assert_int_eq(atomic_load(&turn->ran_early), 0);
+	for (int i = 0; i < TURN_ANSWERS; i++)
+		ck_assert_int_eq(atomic_load(&turn->waiters[i].runs), 1);
+	ck_assert_int_gt(atomic_load(&turn->ran_on_loop), 0);
+	ck_assert_uint_eq(messaging_waiting(one->messaging), 0);
+	host_stop(two);
+	network_stop(one->node.network, 1000);
+	stage_stop(stage);
+	stage_stats(stage, &stats);
+	ck_assert_uint_eq(stats.completed, has_stage ? TURN_ANSWERS + 1 : 0);
+	host_stop(one);
+}
+
+START_TEST(test_what_answers_of_a_turn_leave_to_do_is_done_together)
+{
+	static struct turn turn;
+
+	check_turn(&turn, true);
+	ck_assert_int_eq(atomic_load(&turn.alone.runs), 1);
+}
+END_TEST
+
+START_TEST(test_answers_of_a_turn_find_no_room_on_their_stage)
+{
+	static struct turn turn;
+
+	check_turn(&turn, false);
+	ck_assert_int_eq(turn.ran_within, TURN_ANSWERS);
+	ck_assert_int_eq(atomic_load(&turn.ran_on_loop), TURN_ANSWERS);
 }
 END_TEST
 
@@ -1097,6 +1256,8 @@ main(void)
 	tcase_add_test(tcase, test_messages_with_lz4);
 	tcase_add_test(tcase, test_receiver_holds_back);
 	tcase_add_test(tcase, test_many_threads_send_at_once);
+	tcase_add_test(tcase, test_what_answers_of_a_turn_leave_to_do_is_done_together);
+	tcase_add_test(tcase, test_answers_of_a_turn_find_no_room_on_their_stage);
 	tcase_add_test(tcase, test_nobody_there_is_a_timeout_and_later_a_connection);
 	tcase_add_test(tcase, test_peer_that_is_down_fails_what_waits);
 	tcase_add_test(tcase, test_full_queue_fails_at_once);
