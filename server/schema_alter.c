@@ -207,7 +207,7 @@ alter_run(struct alteration *alteration, struct error *err)
 		return rc;
 	case AST_ALTER_TABLE_DROP_COMPACT_STORAGE:
 		return error_set(err, ERROR_INVALID,
-		    "DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
+		    "DROP COMPACT STORAGE is not supported by this version of Helenus");
 	case AST_ALTER_TABLE_PROPERTIES:
 		return alter_options(alteration, err);
 	}

@@ -16,59 +16,6 @@
 #include "server/system_local.h"
 #include "server/system_tables.h"
 
-/* Refused, but what is wrong with the statement itself is said first. */
-static int
-schema_transform_create_index(struct schema_transformation *transformation, struct error *err)
-{
-	const struct statement_create_index *create = &transformation->statement->create_index;
-	const struct table_metadata *table = NULL;
-
-	if (schema_target_keyspace(transformation, ast_slice(create->table.keyspace), err) != 0)
-		return -1;
-	if (transformation->before != NULL)
-		table = keyspace_table(transformation->before, ast_slice(create->table.name));
-	if (table == NULL)
-		return error_set(
-		    err, ERROR_INVALID, "Table '%s' doesn't exist", create->table.name.text);
-	for (size_t i = 0; i < create->target_count; i++) {
-		if (table_column(table, ast_slice(create->targets[i].column.text)) == NULL)
-			return error_set(err, ERROR_INVALID,
-			    "Undefined column name %s in table %.*s.%.*s",
-			    create->targets[i].column.text.text, (int)table->keyspace.size,
-			    table->keyspace.data, (int)table->name.size, table->name.data);
-	}
-	return error_set(err, ERROR_INVALID,
-	    "Secondary indexes (CREATE INDEX) are not supported by this version of Helenus");
-}
-
-/* There are none but those of a schema that Cassandra wrote. */
-static int
-schema_transform_drop_index(struct schema_transformation *transformation, struct error *err)
-{
-	const struct statement_drop *drop = &transformation->statement->drop;
-	const struct keyspace_metadata *before;
-	struct slice name = ast_slice(drop->name.name);
-
-	if (schema_target_keyspace(transformation, ast_slice(drop->name.keyspace), err) != 0)
-		return -1;
-	before = transformation->before;
-	for (uint32_t i = 0; before != NULL && i < before->table_count; i++) {
-		for (uint32_t n = 0; n < before->tables[i]->index_count; n++) {
-			if (slice_equal(before->tables[i]->indexes[n].name, name))
-				return error_set(err, ERROR_INVALID,
-				    "Secondary indexes (DROP INDEX) are not supported by this "
-				    "version of Helenus");
-		}
-	}
-	if (drop->if_exists) {
-		transformation->is_noop = true;
-		return 0;
-	}
-	return error_set(err, ERROR_INVALID, "Index '%.*s.%s' doesn't exist'",
-	    (int)transformation->name.size, (const char *)transformation->name.data,
-	    drop->name.name.text);
-}
-
 int
 schema_transform(struct schema_transformation *transformation, struct error *err)
 {
@@ -86,32 +33,8 @@ schema_transform(struct schema_transformation *transformation, struct error *err
 	case STATEMENT_ALTER_TYPE:
 	case STATEMENT_DROP_TYPE:
 		return schema_transform_type(transformation, err);
-	case STATEMENT_CREATE_INDEX:
-		return schema_transform_create_index(transformation, err);
-	case STATEMENT_DROP_INDEX:
-		return schema_transform_drop_index(transformation, err);
-	case STATEMENT_CREATE_VIEW:
-	case STATEMENT_ALTER_VIEW:
-	case STATEMENT_DROP_VIEW:
-		return error_set(err, ERROR_INVALID,
-		    "Materialized views are not supported by this version of Helenus");
-	case STATEMENT_CREATE_FUNCTION:
-	case STATEMENT_DROP_FUNCTION:
-		return error_set(err, ERROR_INVALID,
-		    "User-defined functions are disabled in cassandra.yaml - set "
-		    "user_defined_functions_enabled=true to enable");
-	case STATEMENT_CREATE_AGGREGATE:
-	case STATEMENT_DROP_AGGREGATE:
-		return error_set(err, ERROR_INVALID,
-		    "User-defined functions are disabled in cassandra.yaml - set "
-		    "user_defined_functions_enabled=true to enable");
-	case STATEMENT_CREATE_TRIGGER:
-	case STATEMENT_DROP_TRIGGER:
-		return error_set(
-		    err, ERROR_INVALID, "Triggers are Java classes, which this server cannot load");
 	default:
-		return error_set(err, ERROR_INVALID, "%s is not supported",
-		    statement_kind_name(transformation->statement->kind));
+		return schema_transform_absent(transformation, err);
 	}
 }
 

@@ -48,6 +48,8 @@ int schema_transform_keyspace(struct schema_transformation *transformation, stru
 int schema_transform_table(struct schema_transformation *transformation, struct error *err);
 int schema_transform_alter_table(struct schema_transformation *transformation, struct error *err);
 int schema_transform_type(struct schema_transformation *transformation, struct error *err);
+/* Indexes, views, functions, aggregates and triggers, of which there are none. */
+int schema_transform_absent(struct schema_transformation *transformation, struct error *err);
 
 /* A type as the schema knows it. ERROR_INVALID, ERROR_SYNTAX. */
 int schema_resolve_type(const struct schema *schema, struct slice keyspace,
