@@ -329,6 +329,10 @@ static const struct {
 
 enum { STRESS_TOPICS = sizeof(stress_topics) / sizeof(stress_topics[0]) };
 
+/* The one option that takes a file's name and nothing else. */
+#define STRESS_CREDENTIALS "-credentials-file"
+#define STRESS_CREDENTIALS_TEXT "File with cql.username= and cql.password= lines"
+
 /* ---- Help ------------------------------------------------------------------------------------ */
 
 void
@@ -343,8 +347,7 @@ stress_print_help(void)
 	printf("\n---Options---\n");
 	for (size_t i = 0; i < STRESS_TOPICS; i++)
 		printf("%-21s : %s\n", stress_topics[i].name, stress_topics[i].text);
-	printf(
-	    "%-21s : %s\n", "-credentials-file", "File with cql.username= and cql.password= lines");
+	printf("%-21s : %s\n", STRESS_CREDENTIALS, STRESS_CREDENTIALS_TEXT);
 }
 
 size_t
@@ -399,6 +402,10 @@ stress_print_topic(const char *name)
 			    stress_topics[i].name, stress_topics[i].groups, stress_topics[i].count);
 			return true;
 		}
+	}
+	if (strcasecmp(STRESS_CREDENTIALS, name) == 0) {
+		printf("Usage: " STRESS_CREDENTIALS " FILE\n\n" STRESS_CREDENTIALS_TEXT "\n");
+		return true;
 	}
 	return false;
 }

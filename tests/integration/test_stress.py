@@ -147,3 +147,12 @@ def test_nodes_of_no_such_rack(stress):
                            f"native={stress.server.port}"], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1
     assert "no node is in datacenter (any), rack nowhere" in done.stderr
+
+
+def test_each_command_and_option_has_help():
+    def help_of(*topic):
+        return subprocess.run([STRESS, "help", *topic], capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    for name in re.findall(r"^(\S+) +: ", help_of().stdout, re.M):
+        found = help_of(name)
+        assert found.stdout.lstrip().startswith("Usage: "), name
