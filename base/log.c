@@ -45,6 +45,8 @@ static struct {
     .fd = -1,
 };
 
+#define LOG_LIMIT_NS (60 * 1000000000ULL)
+
 static _Thread_local char log_thread[LOG_THREAD_NAME_MAX];
 
 static const char *const log_level_names[] = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF"};
@@ -162,13 +164,49 @@ log_thread_name(const char *format, ...)
 {
 	char short_name[16];
 	va_list arguments;
+	size_t length;
 
 	va_start(arguments, format);
 	vsnprintf(log_thread, sizeof(log_thread), format, arguments);
 	va_end(arguments);
-	memcpy(short_name, log_thread, sizeof(short_name) - 1);
-	short_name[sizeof(short_name) - 1] = '\0';
+	/* Numbers stand at the end of a name: as the JVM has it, the middle is left out. */
+	length = strlen(log_thread);
+	if (length < sizeof(short_name))
+		memcpy(short_name, log_thread, length + 1);
+	else
+		snprintf(short_name, sizeof(short_name), "%.7s..%.6s", log_thread,
+		    log_thread + length - 6);
 	pthread_setname_np(pthread_self(), short_name);
+}
+
+bool
+log_limit_take(struct log_limit *limit, uint64_t now_ns, char text[LOG_LIMIT_TEXT_MAX])
+{
+	unsigned long long next = atomic_load_explicit(&limit->next_ns, memory_order_relaxed);
+	unsigned left_out;
+
+	/* Of several at once, one has the line. */
+	if (now_ns < next ||
+	    !atomic_compare_exchange_strong(&limit->next_ns, &next, now_ns + LOG_LIMIT_NS)) {
+		atomic_fetch_add_explicit(&limit->left_out, 1, memory_order_relaxed);
+		return false;
+	}
+	left_out = atomic_exchange(&limit->left_out, 0);
+	text[0] = '\0';
+	if (left_out > 0)
+		snprintf(
+		    text, LOG_LIMIT_TEXT_MAX, " (and %u times since it was last logged)", left_out);
+	return true;
+}
+
+void
+log_limit_reset(struct log_limit *limit)
+{
+	/* Mostly nothing was said: then no line of memory is written. */
+	if (atomic_load_explicit(&limit->next_ns, memory_order_relaxed) == 0)
+		return;
+	atomic_store(&limit->next_ns, 0);
+	atomic_store(&limit->left_out, 0);
 }
 
 const char *

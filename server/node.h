@@ -11,11 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "base/log.h"
 #include "server/config.h"
 #include "server/dropped.h"
 #include "server/metrics.h"
 #include "server/network.h"
 #include "server/stage.h"
+#include "storage/store.h"
 
 /* The Cassandra whose behaviour we match: release_version of system.local. */
 #define NODE_RELEASE_VERSION "4.1.8"
@@ -106,6 +108,7 @@ struct node {
 	bool has_host_id;
 	int32_t generation; /* gossip's, of this start */
 	int bootstrapped; /* enum bootstrap_state */
+	struct log_limit failure_logs[STORE_FAILURES]; /* of failures the node goes on after */
 	int64_t *saved_tokens; /* owned; ascending; NULL: a node that never joined */
 	uint32_t saved_token_count;
 

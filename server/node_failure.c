@@ -68,6 +68,7 @@ node_on_failure(void *context, enum store_failure failure, const struct error *e
 	const struct config *config = node->config;
 	bool is_log = failure == STORE_FAILURE_COMMIT_LOG;
 	const char *key = is_log ? "commit_failure_policy" : "disk_failure_policy";
+	char left_out[LOG_LIMIT_TEXT_MAX];
 	const char *policy = is_log ? config->commit_failure_policy : config->disk_failure_policy;
 
 	switch (is_log ? node_react_to_commit_log(policy) : node_react_to_disk(policy, failure)) {
@@ -83,7 +84,10 @@ node_on_failure(void *context, enum store_failure failure, const struct error *e
 			node_stop_transports(node);
 		break;
 	case NODE_GOES_ON:
-		log_error("%s is %s, the node goes on: %s", key, policy, err->text);
+		if (log_limit_take(
+			&node->failure_logs[failure], env_monotonic_ns(node->env), left_out))
+			log_error(
+			    "%s is %s, the node goes on: %s%s", key, policy, err->text, left_out);
 		break;
 	}
 }

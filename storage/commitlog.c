@@ -476,15 +476,19 @@ commitlog_relieve(struct commitlog *log)
 static void
 commitlog_prepare_spare(struct commitlog *log)
 {
+	char left_out[LOG_LIMIT_TEXT_MAX];
 	struct error err;
 	bool is_needed;
 
 	lock_take(&log->segments_lock);
 	is_needed = log->spare == NULL;
 	lock_drop(&log->segments_lock);
-	if (is_needed && env_monotonic_ns(log->env) >= atomic_load(&log->retry_space_ns) &&
-	    commitlog_fill_spare(log, &err) != 0)
-		log_error("commit log: %s", err.text);
+	if (!is_needed || env_monotonic_ns(log->env) < atomic_load(&log->retry_space_ns))
+		return;
+	if (commitlog_fill_spare(log, &err) == 0)
+		log_limit_reset(&log->spare_error_log);
+	else if (log_limit_take(&log->spare_error_log, env_monotonic_ns(log->env), left_out))
+		log_error("commit log: %s%s", err.text, left_out);
 }
 
 /* Sleep until woken or until `timeout_us` (0: no limit) passed. Returns false when stopping. */

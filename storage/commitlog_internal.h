@@ -5,6 +5,7 @@
 /* The log itself, for the files that make it up: commitlog.c and commitlog_archiver.c. */
 #include <pthread.h>
 #include "base/lock.h"
+#include "base/log.h"
 #include "storage/commitlog_segment.h"
 
 /* Lock ranks of the storage floor stand in storage/README.md. */
@@ -63,6 +64,7 @@ struct commitlog {
 	atomic_bool has_failed;
 	struct error failure; /* written once, before has_failed */
 	atomic_ullong retry_space_ns; /* after ENOSPC: when to try the next segment */
+	struct log_limit spare_error_log;
 
 	/* The sync thread. */
 	pthread_t thread;

@@ -372,17 +372,25 @@ compaction_execute(struct compaction *task)
 	else if (rc != 0 && err.code == ERROR_SHUTDOWN)
 		log_info("%s", err.text);
 	else if (rc != 0) {
+		struct store *store = manager->store;
+		char left_out[LOG_LIMIT_TEXT_MAX];
+
 		if (err.code == ERROR_IO || err.code == ERROR_NO_SPACE)
-			store_note_failure(manager->store,
+			store_note_failure(store,
 			    err.code == ERROR_NO_SPACE ? STORE_FAILURE_SPACE : STORE_FAILURE_WRITE,
 			    NULL, &err);
-		log_error("compaction of %s.%s failed, the SSTables stay as they were: %s",
-		    table->keyspace, table->name, err.text);
+		if (log_limit_take(
+			&store->compaction_error_log, env_monotonic_ns(store->env), left_out))
+			log_error(
+			    "compaction of %s.%s failed, the SSTables stay as they were: %s%s",
+			    table->keyspace, table->name, err.text, left_out);
 	}
 	compaction_result_fini(&result);
 	compaction_end(task, rc, &err);
-	if (rc == 0)
+	if (rc == 0) {
+		log_limit_reset(&manager->store->compaction_error_log);
 		compaction_check(manager, table);
+	}
 }
 
 static void

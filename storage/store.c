@@ -154,8 +154,7 @@ void
 store_flush_ended(struct store *store, uint64_t bytes)
 {
 	atomic_fetch_sub(&store->flushing_bytes, bytes);
-	if (atomic_exchange(&store->has_flush_error, false))
-		log_info("flushing works again, writes are accepted");
+	atomic_store(&store->has_flush_error, false);
 	pthread_mutex_lock(&store->flush_mutex);
 	pthread_cond_broadcast(&store->flush_cond);
 	pthread_mutex_unlock(&store->flush_mutex);
@@ -165,9 +164,13 @@ store_flush_ended(struct store *store, uint64_t bytes)
 void
 store_flush_failed(struct store *store, struct table_store *table, const struct error *err)
 {
-	log_error("flush of %s.%s failed, its data stays in memory and in the commit log, writes "
-		  "are refused until a flush succeeds (tried again every second): %s",
-	    table->keyspace, table->name, err->text);
+	char left_out[LOG_LIMIT_TEXT_MAX];
+
+	if (log_limit_take(&store->flush_error_log, env_monotonic_ns(store->env), left_out))
+		log_error(
+		    "flush of %s.%s failed, its data stays in memory and in the commit log, writes "
+		    "are refused until a flush succeeds (tried again every second): %s%s",
+		    table->keyspace, table->name, err->text, left_out);
 	lock_take(&store->waiting_lock);
 	store->flush_error = *err;
 	lock_drop(&store->waiting_lock);

@@ -4,6 +4,7 @@
 
 /* The store itself, for the files of storage/ that make it up. */
 #include <pthread.h>
+#include "base/log.h"
 #include "storage/table_store.h"
 
 enum { STORE_CACHE_KEYS, STORE_CACHE_CHUNKS, STORE_CACHE_ROWS, STORE_CACHE_COUNTERS, STORE_CACHES };
@@ -48,6 +49,7 @@ struct store {
 	atomic_int state;
 	struct store_failures failures;
 	bool has_replayed_local;
+	struct log_limit compaction_error_log;
 	atomic_bool incremental_backups;
 	atomic_uint column_index_bytes;
 	atomic_ullong snapshot_links_per_second; /* 0: no limit */
@@ -77,6 +79,8 @@ struct store {
 	atomic_uint waiting_count;
 	struct error flush_error;
 	atomic_bool has_flush_error;
+	atomic_uint failing_flushes; /* those that failed the last time */
+	struct log_limit flush_error_log;
 
 	/* Signalled when a flush has ended. */
 	pthread_mutex_t flush_mutex;

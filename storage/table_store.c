@@ -723,10 +723,18 @@ table_flush_run(void *argument)
 				    err.code == ERROR_NO_SPACE ? STORE_FAILURE_SPACE
 							       : STORE_FAILURE_WRITE,
 				    flush->directory, &err);
+			if (!flush->is_failing)
+				atomic_fetch_add(&store->failing_flushes, 1);
+			flush->is_failing = true;
 			atomic_store(&flush->needs_retry, true);
 			store_flush_failed(store, table, &err);
 			return;
 		}
+	}
+	/* Others may end well in between: it is over when none is left that failed. */
+	if (flush->is_failing && atomic_fetch_sub(&store->failing_flushes, 1) == 1) {
+		log_limit_reset(&store->flush_error_log);
+		log_info("flushing works again, writes are accepted");
 	}
 	bytes = memtable_bytes(flush->memtable);
 	if (sstable != NULL)

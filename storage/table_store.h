@@ -56,6 +56,7 @@ struct flush {
 	struct commitlog_position after, upto;
 	const char *directory; /* that was chosen last, borrowed of the table; NULL: none yet */
 	bool is_done;
+	bool is_failing; /* it failed the last time; of who runs it */
 	atomic_bool needs_retry; /* it failed; the timer submits it again */
 };
 

@@ -3,6 +3,7 @@
 import glob
 import os
 import shutil
+import time
 
 import pytest
 from cassandra.cluster import NoHostAvailable
@@ -112,6 +113,25 @@ def test_a_flush_that_cannot_be_written(new_server, policy, stops):
     os.rename(table + ".away", table)
     server.start()
     assert read_all(server.connect()) == set(range(KEYS)) | {1000}
+
+
+def test_what_goes_on_failing_is_logged_once_for_each_time_it_begins(new_server):
+    server = new_server(disk_failure_policy="ignore")
+    session = filled(server)
+    for times in (1, 2):
+        session.execute("INSERT INTO ks.t (k, v) VALUES (1000, 'last')")
+        table, = glob.glob(os.path.join(server.path, "data/data/ks/t-*"))
+        put_file_in_place_of(table)
+        server.nodetool("flush", "ks", "t", status=2)
+        # It is tried again every second.
+        for _ in range(3):
+            server.nodetool("flush", "ks", "t", status=2)
+        time.sleep(2.5)
+        assert server.log().count("flush of ks.t failed") == times
+        assert server.log().count("the node goes on") == 1
+        os.unlink(table)
+        os.rename(table + ".away", table)
+        server.wait_until(lambda: server.log().count("flushing works again") == times, "a flush")
 
 
 def test_best_effort_goes_on_with_the_other_directories(new_server, tmp_path):

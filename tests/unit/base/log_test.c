@@ -4,6 +4,7 @@
 #include <check.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -167,6 +168,42 @@ START_TEST(test_a_file_that_cannot_be_opened_is_an_error)
 }
 END_TEST
 
+START_TEST(test_what_goes_on_going_wrong_is_told_once_a_minute)
+{
+	struct log_limit limit = {0};
+	char left_out[LOG_LIMIT_TEXT_MAX];
+	uint64_t now = 5;
+
+	ck_assert(log_limit_take(&limit, now, left_out));
+	ck_assert_str_eq(left_out, "");
+	for (int i = 0; i < 119; i++) {
+		now += 500000000;
+		ck_assert(!log_limit_take(&limit, now, left_out));
+	}
+	now += 500000000;
+	ck_assert(log_limit_take(&limit, now, left_out));
+	ck_assert_str_eq(left_out, " (and 119 times since it was last logged)");
+	ck_assert(!log_limit_take(&limit, now, left_out));
+	log_limit_reset(&limit);
+	ck_assert(log_limit_take(&limit, now, left_out));
+	ck_assert_str_eq(left_out, "");
+}
+END_TEST
+
+START_TEST(test_the_system_sees_both_ends_of_a_long_name)
+{
+	char name[16];
+
+	log_thread_name("ReadStage-%d", 12345);
+	pthread_getname_np(pthread_self(), name, sizeof(name));
+	ck_assert_str_eq(name, "ReadStage-12345");
+	log_thread_name("Native-Transport-%d", 12);
+	pthread_getname_np(pthread_self(), name, sizeof(name));
+	ck_assert_str_eq(name, "Native-..ort-12");
+	ck_assert_str_eq(log_thread_name_get(), "Native-Transport-12");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -185,6 +222,8 @@ main(void)
 	tcase_add_test(tcase, test_json_lines_are_json);
 	tcase_add_test(tcase, test_a_long_text_is_cut_to_one_line);
 	tcase_add_test(tcase, test_a_file_that_cannot_be_opened_is_an_error);
+	tcase_add_test(tcase, test_what_goes_on_going_wrong_is_told_once_a_minute);
+	tcase_add_test(tcase, test_the_system_sees_both_ends_of_a_long_name);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
