@@ -174,7 +174,6 @@
 	X(server_encryption_options__ssl_context_factory__class_name) \
 	X(server_encryption_options__store_type) \
 	X(server_encryption_options__truststore_password) \
-	X(slow_query_log_timeout) \
 	X(snapshot_on_duplicate_row_detection) \
 	X(snapshot_on_repaired_data_mismatch) \
 	X(ssl_storage_port) \

@@ -14,6 +14,7 @@
 #include "server/prepare.h"
 #include "server/prepared_cache.h"
 #include "server/schema_holder.h"
+#include "server/slow_reads.h"
 #include "cluster/table_locks.h"
 
 struct executor_batch;
@@ -39,6 +40,7 @@ struct executor {
 	 * plans_lock. */
 	struct map internal_plans;
 	struct lock plans_lock;
+	struct slow_reads slow_reads;
 	_Atomic uint64_t guardrail_next_log_ns[2]; /* warnings, failures */
 	/* What system_views.cql_metrics shows. */
 	atomic_ullong prepared_executed, regular_executed;

@@ -44,6 +44,7 @@ executor_new(struct node *node)
 	lock_init(&executor->ddl_lock, "ddl", EXECUTOR_DDL_LOCK_RANK);
 	lock_init(&executor->names_lock, "names", EXECUTOR_NAMES_LOCK_RANK);
 	map_init(&executor->names);
+	slow_reads_init(&executor->slow_reads, env_monotonic_ns(executor->env));
 	lock_init(&executor->plans_lock, "internal_plans", EXECUTOR_PLANS_LOCK_RANK);
 	map_init(&executor->internal_plans);
 	/* The variant bits of a clock sequence, and a random node with the multicast bit set. */
@@ -84,6 +85,7 @@ executor_free(struct executor *executor)
 		prepared_statement_unref(value);
 	map_fini(&executor->internal_plans);
 	lock_fini(&executor->plans_lock);
+	slow_reads_fini(&executor->slow_reads);
 	lock_fini(&executor->ddl_lock);
 	free(executor);
 }
@@ -786,6 +788,35 @@ executor_run_batch(struct execution *execution)
 	}
 	batch_run(execution, (enum ast_batch_kind)execution->message->batch.type, modifications,
 	    execution->message->batch.count);
+}
+
+/* ---- Slow reads ---------------------------------------------------------------------------- */
+
+void
+executor_note_slow(struct executor *executor, const struct request *request, uint64_t us)
+{
+	struct envelope envelope = {request->header, request->body};
+	const char *keyspace = atomic_load(&request->client->keyspace);
+	struct prepared_statement *plan;
+
+	if (request->header.opcode == OPCODE_QUERY) {
+		slow_reads_note(&executor->slow_reads,
+		    keyspace != NULL ? slice_of_string(keyspace) : slice_null,
+		    message_peek_query(&envelope), us / 1000);
+		return;
+	}
+	plan = prepared_cache_get(&executor->prepared, message_peek_prepared_id(&envelope));
+	if (plan == NULL)
+		return; /* it was put out meanwhile */
+	slow_reads_note(&executor->slow_reads, plan->keyspace, plan->query, us / 1000);
+	prepared_statement_unref(plan);
+}
+
+void
+executor_tell_slow(struct executor *executor)
+{
+	slow_reads_report(&executor->slow_reads, executor->config->slow_query_log_timeout,
+	    env_monotonic_ns(executor->env));
 }
 
 /* ---- The door ------------------------------------------------------------------------------ */

@@ -53,6 +53,11 @@ void executor_run(struct request *request, struct worker *worker);
 void executor_time_out(struct request *request, struct worker *worker);
 void executor_overloaded(struct request *request, struct worker *worker);
 
+/* The answer of a read took longer than node->slow_us: noted for the log. Its body still stands. */
+void executor_note_slow(struct executor *executor, const struct request *request, uint64_t us);
+/* Write what was noted to the log. One thread. */
+void executor_tell_slow(struct executor *executor);
+
 /* Throw this node's data of a table away; waits. ERROR_TRUNCATE. */
 int
 executor_truncate(struct executor *executor, const struct table_metadata *table, struct error *err);

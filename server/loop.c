@@ -381,6 +381,13 @@ loop_dispatch(struct loop *loop)
 
 /* ---- taking back ------------------------------------------------------------------------------------------- */
 
+static bool
+loop_is_read(uint8_t metric)
+{
+	return metric == REQUEST_METRIC_READ || metric == REQUEST_METRIC_RANGE ||
+	    metric == REQUEST_METRIC_CAS_READ;
+}
+
 static void
 loop_finish(struct loop *loop, struct request *request, uint64_t now)
 {
@@ -391,6 +398,9 @@ loop_finish(struct loop *loop, struct request *request, uint64_t now)
 		uint64_t us = (now - request->task.submitted_ns + 500) / 1000;
 
 		histogram_add(&metrics->latency_us[request->metric], us);
+		if (us >= loop->node->slow_us && loop->node->slow_us > 0 &&
+		    loop_is_read(request->metric))
+			executor_note_slow(loop->node->executor, request, us);
 		/* One writer; see metrics.h. */
 		atomic_store_explicit(&metrics->outcomes[request->metric][request->outcome],
 		    atomic_load_explicit(&metrics->outcomes[request->metric][request->outcome],

@@ -132,6 +132,7 @@ node_init(struct node *node, const struct config *config, struct env *env)
 	node->env = env;
 	node->started_ms = (uint64_t)env_wall_us(env) / 1000;
 	node->started_ns = env_monotonic_ns(env);
+	node->slow_us = (uint64_t)config->slow_query_log_timeout * 1000;
 	node->stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	metrics_init(&node->metrics, (uint32_t)config->native_transport_io_threads);
 	for (int i = 0; i < NODE_STAGE_COUNT; i++) {

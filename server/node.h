@@ -101,6 +101,7 @@ struct node {
 	struct internode *internode; /* NULL: a node without others */
 	struct admin *admin;
 
+	uint64_t slow_us; /* slow_query_log_timeout; 0: no read is slow */
 	uint64_t started_ms; /* wall clock; "Generation No" is in seconds */
 	uint64_t started_ns; /* monotonic, for the uptime */
 	/* Set by executor_start() from system.local. */

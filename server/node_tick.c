@@ -2,6 +2,7 @@
 #include "cluster/coordinator.h"
 #include "server/dropped.h"
 #include "server/estimates.h"
+#include "server/executor.h"
 #include "server/node.h"
 #include "server/peer_events.h"
 
@@ -9,6 +10,7 @@ void
 node_tick(struct node *node, uint32_t period_ms)
 {
 	dropped_report(node, period_ms);
+	executor_tell_slow(node->executor);
 	coordinator_tick(node->coordinator, period_ms / 1000.0);
 	estimates_tick(node->estimates);
 	peer_events_tick(node->peer_events);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process: command line, configuration, signals, one server for one data directory, TLS."""
 import os
+import re
 import signal
 import socket
 import ssl
@@ -8,6 +9,7 @@ import subprocess
 import threading
 
 import pytest
+from cassandra.concurrent import execute_concurrent_with_args
 
 from conftest import HELENUSD, PATIENCE
 
@@ -248,3 +250,28 @@ def test_many_connections_at_once(server):
     for thread in threads:
         thread.join()
     assert answers == [6] * 200
+
+
+def test_slow_reads_are_named_in_the_log(new_server):
+    server = new_server(slow_query_log_timeout="1ms").start()
+    assert "no effect" not in server.log()
+    session = server.connect()
+    session.execute("CREATE KEYSPACE slow WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE slow.t (k int, c int, v text, PRIMARY KEY (k, c))")
+    insert = session.prepare("INSERT INTO slow.t (k, c, v) VALUES (1, ?, 'some text')")
+    for one in range(20):
+        execute_concurrent_with_args(session, insert, [(1000 * one + c,) for c in range(1000)])
+    session.set_keyspace("slow")
+    session.default_fetch_size = 0
+    select = session.prepare("SELECT count(v) FROM t WHERE k = ? AND v = 'other' ALLOW FILTERING")
+    for _ in range(3):
+        session.execute(select, (1,))
+    session.execute("SELECT max(c) FROM slow.t")
+    server.wait_until(lambda: "SELECT max(c)" in server.log(), "the report")
+    log = server.log()
+    assert re.search(r"\d+ operations were slow in the last \d+ msecs:", log)
+    # Three times, or what of them was quick enough is not counted.
+    assert re.search(r"<SELECT count\(v\) FROM t WHERE k = \? AND v = 'other' ALLOW FILTERING> in slow, "
+                     r"(was slow [23] times: avg/min/max \d+/\d+/\d+|time \d+) msec - slow timeout 1 msec", log), log
+    assert re.search(r"<SELECT max\(c\) FROM slow.t> in slow, time \d+ msec - slow timeout 1 msec", log)
+    assert "INSERT" not in log
