@@ -514,6 +514,9 @@ repair_work_run(struct task *task, struct worker *worker)
 		rc = repair_local_fail(work->parent->repairs, &work->parent->id, &err);
 		break;
 	}
+	/* What runs on another thread may have ended, and the work with it. */
+	if (rc > 0)
+		return;
 	if (rc == 0 && work->result.size == 0)
 		buffer_put_u8(&work->result, REPAIR_DONE);
 	if (rc < 0)
@@ -522,8 +525,7 @@ repair_work_run(struct task *task, struct worker *worker)
 		repair_reach_end(work->parent->repairs, &work->validation->history,
 		    rc < 0 ? REPAIR_RESULT_FAILURE : REPAIR_RESULT_SUCCESS,
 		    rc < 0 ? err.text : NULL);
-	if (rc <= 0)
-		repair_work_finish(work);
+	repair_work_finish(work);
 }
 
 /* ---- who waits too long is told so -------------------------------------------------------------------------- */
