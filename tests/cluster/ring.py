@@ -23,6 +23,9 @@ PATIENCE = int(os.environ.get("PATIENCE", 120 * SLOWNESS))
 # Timeouts of requests where no test says otherwise, in milliseconds: etc/helenus.yaml's.
 REQUEST_TIMEOUTS = {"read": 5000, "range": 10000, "write": 2000, "counter_write": 5000, "truncate": 60000}
 
+# Ways to end that no test asks for: a fault of the program, or what a sanitizer found (ThreadSanitizer's is 66).
+CRASHES = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE, 66)
+
 
 def free_network():
     """127.x.y such that nobody else's nodes listen there."""
@@ -137,6 +140,7 @@ class Node:
         status = self.process.wait(PATIENCE)
         self.process.stdout.close()
         self.process = None
+        assert status not in CRASHES, f"{self}: crashed with {status}\n{self.log()[-20000:]}"
         return status
 
     def stop(self):
@@ -229,9 +233,14 @@ class Ring:
     def end(self):
         for cluster in self.clusters:
             cluster.shutdown()
+        crashes = []
         for node in self.nodes:
-            node.kill()
+            try:
+                node.kill()
+            except AssertionError as crash:
+                crashes.append(str(crash))
         if self.wires:
             self.wires.end()
         if self.owns_path:
             shutil.rmtree(self.path, ignore_errors=True)
+        assert not crashes, "\n".join(crashes)

@@ -19,6 +19,9 @@ PATIENCE = int(os.environ.get("PATIENCE", 60 * SLOWNESS))
 # Timeouts of requests where no test says otherwise, in milliseconds: etc/helenus.yaml's.
 REQUEST_TIMEOUTS = {"read": 5000, "range": 10000, "write": 2000, "counter_write": 5000, "truncate": 60000}
 
+# Ways to end that no test asks for: a fault of the program, or what a sanitizer found (ThreadSanitizer's is 66).
+CRASHES = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE, 66)
+
 
 def free_port():
     with socket.socket() as probe:
@@ -90,6 +93,7 @@ class Server:
         status = self.wait()
         self.process.stdout.close()
         self.process = None
+        assert status not in CRASHES, f"crashed with {status}\n{self.log()[-20000:]}"
         return status
 
     def kill(self):
@@ -134,8 +138,13 @@ def new_server(tmp_path):
         return made
 
     yield make
+    crashes = []
     for each in servers:
-        each.kill()
+        try:
+            each.kill()
+        except AssertionError as crash:
+            crashes.append(str(crash))
+    assert not crashes, "\n".join(crashes)
 
 
 @pytest.fixture(scope="module")
