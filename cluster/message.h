@@ -96,6 +96,7 @@ enum failure_reason {
 	FAILURE_READ_TOO_MANY_TOMBSTONES = 1,
 	FAILURE_TIMEOUT = 2,
 	FAILURE_INCOMPATIBLE_SCHEMA = 3,
+	FAILURE_READ_SIZE = 4, /* of the coordinator */
 };
 
 /* Bytes that several messages share. Immutable once it is in a message. */

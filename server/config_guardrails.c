@@ -151,6 +151,15 @@ config_finish_guardrails(struct config *config, struct error *err)
 			guardrail_maximum_name(which), true, most, too_many, err) != 0)
 			return -1;
 	}
+	if (config->coordinator_read_size_warn_threshold != CONFIG_UNSET &&
+	    config->coordinator_read_size_fail_threshold != CONFIG_UNSET &&
+	    config->coordinator_read_size_fail_threshold <
+		config->coordinator_read_size_warn_threshold)
+		return error_set(err, ERROR_CONFIG,
+		    "coordinator_read_size_fail_threshold (%lldB) must be greater than or equal to "
+		    "coordinator_read_size_warn_threshold (%lldB)",
+		    (long long)config->coordinator_read_size_fail_threshold,
+		    (long long)config->coordinator_read_size_warn_threshold);
 	if (config_check_thresholds("minimum_replication_factor", false, warn, fail, err) != 0)
 		return -1;
 	if (fail > config->default_keyspace_rf)

@@ -60,8 +60,6 @@
 	X(concurrent_merkle_tree_requests) \
 	X(concurrent_replicates) \
 	X(consecutive_message_errors_threshold) \
-	X(coordinator_read_size_fail_threshold) \
-	X(coordinator_read_size_warn_threshold) \
 	X(corrupted_tombstone_strategy) \
 	X(cql_start_time) \
 	X(credentials_cache_active_update) \
@@ -144,7 +142,6 @@
 	X(permissions_update_interval) \
 	X(permissions_validity) \
 	X(range_tombstone_list_growth_factor) \
-	X(read_thresholds_enabled) \
 	X(reject_out_of_token_range_requests) \
 	X(reject_repair_compaction_threshold) \
 	X(repair_command_pool_full_strategy) \

@@ -8,6 +8,7 @@
  *   select_values.c   values -> keys or token range, slices, filters, limits, paging state
  *   select_run.c      one read command for the next chunk -> coordinator, until the page is full
  *   select_rows.c     rows of the chunk -> cells of the answer, or groups
+ *   select_size.c     how large the answer may be
  */
 #include "base/arena.h"
 #include "server/cluster.h"
@@ -65,6 +66,11 @@ struct select_run {
 	struct select_sorted *sorted;
 	uint32_t sorted_count, sorted_capacity;
 
+	/* How large the answer may be, and what its warning names; see select_size.c. */
+	int64_t size_warn, size_fail;
+	size_t rows_offset;
+	int64_t range_left, range_right;
+
 	uint64_t tombstones, live;
 	atomic_int handover; /* 0; 1 the caller went away; 2 the answer is here */
 	struct partition_iterator *source;
@@ -85,6 +91,13 @@ int select_group_open(struct select_run *run, struct error *err);
 int select_group_close(struct select_run *run, struct error *err);
 /* What waited for all partitions of an ORDER BY is put into the answer. */
 void select_put_all_sorted(struct select_run *run);
+
+/* Behind select_begin(): is there a bound on the answer's size? */
+void select_size_begin(struct select_run *run);
+/* Before a row is added: may the answer be as large as it is? ERROR_READ_FAILURE. */
+int select_size_check(struct select_run *run, struct error *err);
+/* At the end: the client is warned of a large one. */
+void select_size_warn(struct select_run *run);
 
 /*
  * A long scan ends when its time is over, between two chunks and now and then where a filter drops rows; what is

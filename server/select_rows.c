@@ -15,7 +15,8 @@ select_group_close(struct select_run *run, struct error *err)
 
 	terms.arena = &run->group_arena;
 	empty.terms = &terms;
-	if (selection_group_end(&run->plan->selection, &run->group, &empty, &run->group_arena,
+	if (select_size_check(run, err) != 0 ||
+	    selection_group_end(&run->plan->selection, &run->group, &empty, &run->group_arena,
 		run->execution->out, err) != 0)
 		return -1;
 	run->rows.row_count++;
@@ -221,6 +222,8 @@ select_take_row(struct select_run *run, const struct live_row *live, struct erro
 		run->is_partition_done = true;
 		return 0;
 	}
+	if (select_size_check(run, err) != 0)
+		return -1;
 	if (plan->is_sorted_after && run->key_count > 1) {
 		rc = select_put_sorted(run, &row, err);
 	} else {
@@ -308,4 +311,6 @@ select_put_all_sorted(struct select_run *run)
 		    run->sorted[i].size);
 		run->rows.row_count++;
 	}
+	buffer_clear(&run->sorted_cells);
+	run->sorted_count = 0;
 }

@@ -142,6 +142,7 @@ select_finish(struct select_run *run)
 		paging_encode(&state, &state_bytes);
 		state_slice = buffer_slice(&state_bytes);
 	}
+	select_size_warn(run);
 	response_end_rows(run->execution->out, &run->rows, state_slice);
 	buffer_fini(&state_bytes);
 	select_warn_tombstones(run);
@@ -339,6 +340,8 @@ select_failed(struct select_run *run, struct error *err)
 	enum error_code code = err->code;
 	uint16_t reason = err->reason;
 
+	if (code == ERROR_READ_FAILURE && reason == FAILURE_READ_SIZE)
+		return -1;
 	if (code != ERROR_READ_FAILURE && code >= ERROR_SERVER)
 		return -1;
 	if (code != ERROR_READ_FAILURE) {
@@ -455,6 +458,7 @@ select_execute(struct execution *execution)
 		select_end(run, &err);
 		return;
 	}
+	select_size_begin(run);
 	if (is_empty) {
 		select_finish(run);
 		return;

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from cassandra import ConsistencyLevel
+from cassandra import ConsistencyLevel, ReadFailure
 from cassandra.cluster import ExecutionProfile, EXEC_PROFILE_DEFAULT
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
@@ -111,3 +111,65 @@ def test_use_may_be_prohibited(new_server):
 def test_a_wrong_value_is_refused(new_server, options, said):
     done = subprocess.run(new_server(**options).command(), capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2 and said in done.stderr
+
+
+TOKEN_OF_1, TOKEN_OF_2 = -4069959284402364209, -3248873570005575792
+
+
+def test_the_size_of_answers(new_server):
+    """What Cassandra 4.1.8 answered under the same configuration, word by word."""
+    server = new_server(read_thresholds_enabled=True, coordinator_read_size_warn_threshold="100KiB",
+                        coordinator_read_size_fail_threshold="400KiB").start()
+    assert "no effect" not in server.log()
+    session = server.connect(protocol_version=5)
+    session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE k.t (a int, c int, b text, PRIMARY KEY (a, c))")
+    insert = session.prepare("INSERT INTO k.t (a, c, b) VALUES (?, ?, ?)")
+    for c in range(60):
+        session.execute(insert, (1, c, "x" * 20000))
+    for c in range(2):
+        session.execute(insert, (2, c, "x" * 20000))
+
+    def ask(query, size=5000):
+        future = session.execute_async(SimpleStatement(query, fetch_size=size))
+        return len(future.result().current_rows), future.warnings
+
+    def warned(where, rows=10):
+        return rows, [f"Read on table k.t has exceeded the size warning threshold of 102,400 bytes with {where}"]
+
+    assert ask("SELECT * FROM k.t WHERE a = 2") == (2, None)
+    assert ask("SELECT * FROM k.t WHERE a = 1 LIMIT 5") == (5, None)
+    assert ask("SELECT c FROM k.t WHERE a = 1 LIMIT 20") == (20, None)
+    one = f"token: {TOKEN_OF_1}"
+    assert ask("SELECT * FROM k.t WHERE a = 1 LIMIT 20") == warned(one, 20)
+    # 420,168 bytes, which are too many; but nothing comes behind them.
+    assert ask("SELECT * FROM k.t WHERE a = 1 LIMIT 21") == warned(one, 21)
+    assert ask("SELECT * FROM k.t WHERE a = 1", 10) == warned(one)
+    assert ask("SELECT * FROM k.t WHERE a = 1 ORDER BY c DESC LIMIT 10") == warned(one)
+    assert ask("SELECT JSON * FROM k.t WHERE a = 1 LIMIT 10") == warned(one)
+    assert ask("SELECT count(*) FROM k.t WHERE a = 1") == (1, None)
+    assert ask("SELECT a, count(*), max(b) FROM k.t WHERE a = 1 GROUP BY a, c LIMIT 10") == warned(one)
+    both = f"tokens: [{TOKEN_OF_1}, {TOKEN_OF_2}]"
+    assert ask("SELECT * FROM k.t WHERE a IN (1, 2) LIMIT 10") == warned(both)
+    lowest = -2**63
+    assert ask("SELECT * FROM k.t LIMIT 10") == warned(f"token range: ({lowest}, {lowest})")
+    assert ask(f"SELECT * FROM k.t WHERE token(a) >= {TOKEN_OF_1} AND token(a) <= 5 LIMIT 10") \
+        == warned(f"token range: ({TOKEN_OF_1}, 5]")
+    assert ask("SELECT * FROM k.t WHERE token(a) > -5000000000000000000 LIMIT 10") \
+        == warned(f"token range: (-5000000000000000000, {lowest}]")
+    for query in ("SELECT * FROM k.t WHERE a = 1 LIMIT 100", "SELECT a, max(b) FROM k.t WHERE a = 1 GROUP BY a, c"):
+        future = session.execute_async(query)
+        with pytest.raises(ReadFailure) as failed:
+            future.result()
+        text = f"Read on table k.t has exceeded the size failure threshold of 409,600 bytes with token: {TOKEN_OF_1}"
+        assert future.warnings == [text]
+        assert f"Operation failed - {text}: READ_SIZE from /127.0.0.1:" in str(failed.value)
+        assert (failed.value.required_responses, failed.value.received_responses, failed.value.failures,
+                failed.value.data_retrieved) == (1, 0, 1, True)
+        assert failed.value.error_code_map == {"127.0.0.1": 4}
+    assert "409,600 bytes with query SELECT * FROM k.t WHERE a = 1 LIMIT 100" in server.log()
+    server.stop()
+    done = subprocess.run(new_server(coordinator_read_size_warn_threshold="2KiB", coordinator_read_size_fail_threshold="1KiB")
+                          .command(), capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert "coordinator_read_size_fail_threshold (1024B) must be greater than or equal to" in done.stderr
