@@ -16,6 +16,14 @@
 
 struct snitch_samples;
 
+/* How full the disks of a node's data are (DiskUsageState). */
+enum disk_usage {
+	DISK_USAGE_NOT_AVAILABLE,
+	DISK_USAGE_SPACIOUS,
+	DISK_USAGE_STUFFED, /* over the threshold of warnings */
+	DISK_USAGE_FULL, /* over that of failures */
+};
+
 struct peer {
 	struct endpoint endpoint; /* immutable */
 	uint32_t
@@ -31,6 +39,7 @@ struct peer {
 	_Atomic(void *) link; /* the messaging's connections to it */
 	/* env_monotonic_ns() when bytes of it came last, by the transport; 0: never. Relaxed. */
 	_Atomic uint64_t heard_ns;
+	_Atomic uint8_t disk_usage; /* enum disk_usage: what it last said; relaxed */
 	/* Hints that were not kept for it, since it has been down for too long. Relaxed. */
 	_Atomic uint64_t hints_past_window;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/cluster.h"
+#include "server/disk_usage.h"
 #include <libgen.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -278,6 +279,8 @@ cluster_on_change(struct gossip_subscriber *subscriber, struct peer *peer, uint3
 
 	if ((changed & application_state_bit(STATE_SCHEMA)) != 0)
 		cluster_compare_schema(cluster, peer);
+	if ((changed & application_state_bit(STATE_DISK_USAGE)) != 0)
+		disk_usage_heard(cluster->node, peer);
 }
 
 static void
@@ -299,6 +302,7 @@ cluster_on_remove(struct gossip_subscriber *subscriber, struct peer *peer)
 	    (struct cluster *)((char *)subscriber - offsetof(struct cluster, subscriber));
 
 	cluster_drop_hints(cluster, peer);
+	disk_usage_forget(cluster->node, peer);
 }
 
 /* The first other node: a lone one has nobody to choose from, and sleeps. */
@@ -308,7 +312,7 @@ cluster_on_join(struct gossip_subscriber *subscriber, struct peer *peer)
 	struct cluster *cluster =
 	    (struct cluster *)((char *)subscriber - offsetof(struct cluster, subscriber));
 
-	(void)peer;
+	disk_usage_heard(cluster->node, peer);
 	if (cluster->has_snitch_timer || !cluster->node->config->dynamic_snitch)
 		return;
 	cluster->has_snitch_timer = true;

@@ -136,6 +136,24 @@ config_finish_properties(struct config_list *list, const char *key, struct error
 	return 0;
 }
 
+static int
+config_check_disk_usage(const struct config *config, struct error *err)
+{
+	int32_t warn = config->data_disk_usage_percentage_warn_threshold;
+	int32_t fail = config->data_disk_usage_percentage_fail_threshold;
+
+	if (warn > 100 || fail > 100)
+		return error_set(err, ERROR_CONFIG,
+		    "Invalid value %d for data_disk_usage_percentage_%s_threshold: maximum allowed "
+		    "value is 100",
+		    warn > 100 ? warn : fail, warn > 100 ? "warn" : "fail");
+	if (config->data_disk_usage_max_disk_size == 0)
+		return error_set(err, ERROR_CONFIG,
+		    "Invalid value for data_disk_usage_max_disk_size: 0 is not allowed; if "
+		    "attempting to disable use an empty value");
+	return config_check_thresholds("data_disk_usage_percentage", true, warn, fail, err);
+}
+
 int
 config_finish_guardrails(struct config *config, struct error *err)
 {
@@ -160,6 +178,8 @@ config_finish_guardrails(struct config *config, struct error *err)
 		    "coordinator_read_size_warn_threshold (%lldB)",
 		    (long long)config->coordinator_read_size_fail_threshold,
 		    (long long)config->coordinator_read_size_warn_threshold);
+	if (config_check_disk_usage(config, err) != 0)
+		return -1;
 	if (config_check_thresholds("minimum_replication_factor", false, warn, fail, err) != 0)
 		return -1;
 	if (fail > config->default_keyspace_rf)

@@ -66,9 +66,6 @@
 	X(credentials_cache_max_entries) \
 	X(credentials_update_interval) \
 	X(credentials_validity) \
-	X(data_disk_usage_max_disk_size) \
-	X(data_disk_usage_percentage_fail_threshold) \
-	X(data_disk_usage_percentage_warn_threshold) \
 	X(denylist_consistency_level) \
 	X(denylist_initial_load_retry) \
 	X(denylist_max_keys_per_table) \

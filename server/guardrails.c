@@ -3,7 +3,10 @@
 #include <string.h>
 #include <strings.h>
 #include "base/consistency.h"
+#include "base/hash.h"
 #include "base/log.h"
+#include "cluster/topology.h"
+#include "server/cluster.h"
 #include "server/execution.h"
 #include "server/modification.h"
 #include "server/select.h"
@@ -71,6 +74,20 @@ guardrail_violated(struct execution *execution, const char *name, bool is_failur
 	if (is_failure)
 		rc = error_set(err, ERROR_INVALID, "%s", (const char *)text.data);
 	buffer_fini(&text);
+	return rc;
+}
+
+static int
+guardrail_violated_text(struct execution *execution, const char *name, bool is_failure,
+    const char *text, struct error *err)
+{
+	struct buffer message;
+	int rc;
+
+	buffer_init(&message);
+	buffer_printf(&message, "%s", text);
+	rc = guardrail_violated(execution, name, is_failure, &message, err);
+	buffer_fini(&message);
 	return rc;
 }
 
@@ -371,6 +388,41 @@ guardrail_check_lists(struct execution *execution, const struct operation *opera
 	return 0;
 }
 
+/* Is a replica of what is written short of space? */
+static int
+guardrail_check_disks(
+    struct execution *execution, const struct modification *modification, struct error *err)
+{
+	struct topology_holder *holder = execution->executor->node->cluster->topology;
+	const struct topology *topology = topology_acquire(holder);
+	const struct replication *replication =
+	    topology_replication(topology, modification->plan->keyspace);
+	uint8_t worst = DISK_USAGE_NOT_AVAILABLE;
+	struct slice *keys;
+	uint32_t count;
+	int rc = modification_keys(modification, &keys, &count, err);
+
+	for (uint32_t k = 0; rc == 0 && k < count; k++) {
+		const struct replica_set *replicas =
+		    replication_replicas(replication, murmur3_token(keys[k]));
+
+		for (uint32_t i = 0; i < replicas->count + replicas->pending_count; i++) {
+			uint8_t usage = atomic_load_explicit(
+			    &replicas->peers[i]->disk_usage, memory_order_relaxed);
+
+			worst = usage > worst ? usage : worst;
+		}
+	}
+	topology_release(holder, topology);
+	if (rc != 0 || worst < DISK_USAGE_STUFFED)
+		return rc;
+	return guardrail_violated_text(execution, "replica_disk_usage", worst == DISK_USAGE_FULL,
+	    worst == DISK_USAGE_FULL
+		? "Write request failed because disk usage exceeds failure threshold"
+		: "Replica disk usage exceeds warning threshold",
+	    err);
+}
+
 int
 guardrail_check_write(struct execution *execution, const struct modification *modifications,
     uint32_t count, struct error *err)
@@ -399,6 +451,12 @@ guardrail_check_write(struct execution *execution, const struct modification *mo
 		    guardrail_check_lists(execution, plan->regulars, plan->regular_count, err) != 0)
 			return -1;
 	}
+	if (atomic_load_explicit(&execution->executor->node->stuffed_peers, memory_order_relaxed) ==
+	    0)
+		return 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (guardrail_check_disks(execution, &modifications[i], err) != 0)
+			return -1;
 	return 0;
 }
 

@@ -110,6 +110,9 @@ struct node {
 	int32_t generation; /* gossip's, of this start */
 	int bootstrapped; /* enum bootstrap_state */
 	struct log_limit failure_logs[STORE_FAILURES]; /* of failures the node goes on after */
+	/* disk_usage.h: how many nodes are stuffed or full; when to look and to log again. */
+	atomic_uint stuffed_peers;
+	uint64_t disk_usage_next_ns, disk_usage_log_ns[2];
 	int64_t *saved_tokens; /* owned; ascending; NULL: a node that never joined */
 	uint32_t saved_token_count;
 

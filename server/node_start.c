@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "cluster/coordinator.h"
 #include "server/admin.h"
+#include "server/disk_usage.h"
 #include "server/estimates.h"
 #include "server/peer_events.h"
 #include "server/batchlog.h"
@@ -212,6 +213,7 @@ node_start_parts(struct node *node, struct error *err)
 		return -1;
 	if (network_start_loops(node->network, err) != 0 || cluster_start(node->cluster, err) != 0)
 		return -1;
+	disk_usage_look(node);
 	if (batchlog_start(node->executor, &node->batchlog, err) != 0 ||
 	    network_start(node->network, err) != 0)
 		return -1;

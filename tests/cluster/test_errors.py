@@ -10,7 +10,7 @@ from cassandra.policies import FallthroughRetryPolicy, WhiteListRoundRobinPolicy
 from cassandra.protocol import TruncateError
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
-from ring import NATIVE_PORT, PATIENCE, Ring
+from ring import NATIVE_PORT, PATIENCE, Ring, wait_until
 
 VERSIONS = [3, 4, 5]
 LEVEL = ConsistencyLevel.name_to_value
@@ -191,3 +191,41 @@ def test_replicas_that_are_dead(ring, sessions):
     ring[2].start()
     for node in ring.nodes:
         node.wait_sees(UN=ring.nodes)
+
+
+def test_a_full_disk_of_a_replica_refuses_its_writes(tmp_path):
+    """It says so by gossip, to those it meets and to those that come; without it the others take all again."""
+    ring = Ring(2, path=str(tmp_path))
+    full = ring[1]
+    full.options = {"data_disk_usage_max_disk_size": "1MiB", "data_disk_usage_percentage_fail_threshold": 1}
+    try:
+        ring.start().wait_up()
+        session = ring.connect(only=[ring[0]])
+        session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE ks.t (k int PRIMARY KEY)")
+        insert = session.prepare("INSERT INTO ks.t (k) VALUES (?)")
+        endpoints = {key: full.nodetool("getendpoints", "ks", "t", str(key)).strip() for key in range(10)}
+        assert set(endpoints.values()) == {node.address for node in (ring[0], full)}
+
+        def refused():
+            keys = set()
+            for key in endpoints:
+                try:
+                    session.execute(insert, (key,))
+                except InvalidRequest as error:
+                    assert "Guardrail replica_disk_usage violated: Write request failed" in str(error)
+                    keys.add(key)
+            return keys
+
+        its_own = {key for key, address in endpoints.items() if address == full.address}
+        wait_until(lambda: refused() == its_own, "the news")
+        assert "DISK_USAGE" in ring[0].nodetool("gossipinfo")
+        ring[0].restart()
+        session = ring.connect(only=[ring[0]])
+        wait_until(lambda: refused() == its_own, "the news, told to a node that comes")
+        full.stop()
+        full.options = {}
+        full.start()
+        wait_until(lambda: refused() == set(), "the end of it")
+    finally:
+        ring.end()

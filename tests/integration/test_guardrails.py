@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from cassandra import ConsistencyLevel, ReadFailure
+from cassandra import ConsistencyLevel, InvalidRequest, ReadFailure
 from cassandra.cluster import ExecutionProfile, EXEC_PROFILE_DEFAULT
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
@@ -173,3 +173,38 @@ def test_the_size_of_answers(new_server):
                           .command(), capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2
     assert "coordinator_read_size_fail_threshold (1024B) must be greater than or equal to" in done.stderr
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_writes_to_a_node_whose_disk_is_full(new_server, is_refused):
+    """The memtables of the system's own tables are more than a percent of a megabyte."""
+    limits = {"fail": 1} if is_refused else {"warn": 1, "fail": 90}
+    server = new_server(data_disk_usage_max_disk_size="1MiB", **{
+        f"data_disk_usage_percentage_{kind}_threshold": limit for kind, limit in limits.items()}).start()
+    if is_refused:
+        assert re.search(r"ERROR .* Guardrail local_data_disk_usage violated: Local data disk usage \d+%\(Full\) exceeds "
+                         r"failure threshold of 1%, will stop accepting writes", server.log())
+    else:
+        assert re.search(r"WARN .* Guardrail local_data_disk_usage violated: Local data disk usage \d+%\(Stuffed\) exceeds "
+                         r"warning threshold of 1%", server.log())
+    session = server.connect()
+    session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE k.t (a int PRIMARY KEY, b text)")
+    text = "Guardrail replica_disk_usage violated: " + (
+        "Write request failed because disk usage exceeds failure threshold" if is_refused
+        else "Replica disk usage exceeds warning threshold")
+    for query in ("INSERT INTO k.t (a, b) VALUES (1, 'x')", "UPDATE k.t SET b = 'y' WHERE a = 1",
+                  "INSERT INTO k.t (a, b) VALUES (2, 'x') IF NOT EXISTS", "DELETE FROM k.t WHERE a = 2",
+                  "BEGIN BATCH INSERT INTO k.t (a, b) VALUES (3, 'x'); DELETE FROM k.t WHERE a = 4; APPLY BATCH"):
+        future = session.execute_async(query)
+        if is_refused:
+            with pytest.raises(InvalidRequest) as refused:
+                future.result()
+            assert text in str(refused.value)
+        else:
+            future.result()
+        assert future.warnings == [text], query
+    future = session.execute_async("SELECT a FROM k.t")
+    assert [row.a for row in future.result()] == ([] if is_refused else [1, 3])
+    assert future.warnings is None
+    session.execute("TRUNCATE k.t")
