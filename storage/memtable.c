@@ -9,6 +9,7 @@ enum {
 	MEMTABLE_BLOCK_MIN = 8 * 1024, /* most tables stay tiny */
 	MEMTABLE_BLOCK_MAX = 2 * 1024 * 1024,
 	MEMTABLE_STACK = 2048, /* encoded rows up to this need no heap */
+	MEMTABLE_AHEAD_BYTES = 256, /* of an entry, and of what it is for */
 };
 
 /* ---- lifetime ----------------------------------------------------------------------------------- */
@@ -43,6 +44,7 @@ memtable_new(const struct table_metadata *table, uint32_t shards, atomic_ullong 
 		arena_init(&shard->arena, MEMTABLE_BLOCK_MIN);
 		arena_init(&shard->scratch, 4096);
 		shard->stats = (struct memtable_stats){INT64_MAX, INT32_MAX, INT32_MAX};
+		shard->index.scale = (uint64_t)shards * MEMTABLE_INDEX_PAGES;
 		shard->partitions.low = memtable_shard_start(memtable, i);
 		shard->partitions.high =
 		    i + 1 < shards ? memtable_shard_start(memtable, i + 1) : UINT64_MAX;
@@ -70,6 +72,7 @@ memtable_shard_fini(struct memtable_shard *shard)
 	for (struct memtable_rows *rows = shard->with_ranges; rows != NULL;
 	     rows = rows->next_with_ranges)
 		memtable_ranges_unref(rows->ranges);
+	memtable_index_fini(&shard->index);
 	arena_fini(&shard->arena);
 	arena_fini(&shard->scratch);
 	lock_fini(&shard->lock);
@@ -530,17 +533,31 @@ memtable_apply_rows(struct memtable_write *write, struct memtable_entry *entry)
 	return 0;
 }
 
+/* The partition's entry, made where there is none; NULL: no memory. */
+static struct memtable_entry *
+memtable_put_locked(struct memtable_shard *shard, int64_t token, struct slice key)
+{
+	uint64_t prefix = memtable_token_prefix(token);
+	struct memtable_entry *entry = memtable_index_find(&shard->index, prefix, key);
+	bool is_new;
+
+	if (entry != NULL)
+		return entry;
+	entry = memtable_tree_put(&shard->partitions, &shard->arena, prefix, key, &is_new);
+	if (entry != NULL && is_new)
+		memtable_index_add(&shard->index, &shard->partitions, prefix, entry);
+	return entry;
+}
+
 static int
 memtable_apply_locked(struct memtable_write *write)
 {
 	struct memtable_shard *shard = write->shard;
 	const struct partition_update *update = write->update;
 	struct memtable_entry *entry;
-	bool is_new;
 
 	lock_assert_held(&shard->lock);
-	entry = memtable_tree_put(&shard->partitions, &shard->arena,
-	    memtable_token_prefix(update->token), update->key, &is_new);
+	entry = memtable_put_locked(shard, update->token, update->key);
 	if (entry == NULL)
 		return memtable_no_memory(write->err);
 	shard->operations++;
@@ -554,9 +571,10 @@ memtable_apply_locked(struct memtable_write *write)
 static uint64_t
 memtable_account_locked(struct memtable_shard *shard)
 {
-	uint64_t more = shard->arena.total_bytes - shard->accounted;
+	uint64_t total = shard->arena.total_bytes + shard->index.bytes;
+	uint64_t more = total - shard->accounted;
 
-	shard->accounted = shard->arena.total_bytes;
+	shard->accounted = total;
 	if (more != 0 && shard->arena.block_size < MEMTABLE_BLOCK_MAX &&
 	    shard->arena.total_bytes >= 4 * shard->arena.block_size)
 		shard->arena.block_size *= 2;
@@ -670,22 +688,67 @@ memtable_encoding_stats(const struct memtable *memtable, int64_t *min_timestamp,
 	*min_ttl = stats.min_ttl != INT32_MAX ? stats.min_ttl : CODEC_TTL_EPOCH;
 }
 
+static void
+memtable_ahead_prefetch(const void *memory)
+{
+	for (int at = 0; at < MEMTABLE_AHEAD_BYTES; at += 64)
+		__builtin_prefetch((const char *)memory + at);
+}
+
+static void
+memtable_ahead_tree(struct memtable_ahead *ahead)
+{
+	ahead->next = ahead->tree.node != NULL ? MEMTABLE_AHEAD_TREE : MEMTABLE_AHEAD_DONE;
+}
+
+static void
+memtable_ahead_locked(struct memtable_shard *shard, int step, uint64_t prefix, struct slice key,
+    struct memtable_ahead *ahead)
+{
+	/* Asked for anew in each step: the index may have grown. */
+	const uint64_t *line = step > 1 ? NULL : memtable_index_line(&shard->index, prefix);
+
+	lock_assert_held(&shard->lock);
+	if (step == 0 && line != NULL) {
+		__builtin_prefetch(line);
+		ahead->next = MEMTABLE_AHEAD_INDEX;
+		return;
+	}
+	if (ahead->next == MEMTABLE_AHEAD_INDEX && line != NULL)
+		ahead->entry = memtable_index_guess(line, prefix);
+	if (ahead->next == MEMTABLE_AHEAD_ENTRY) {
+		const char *content = ahead->entry->content;
+
+		/* What was made together with the entry lies behind it, and has been asked for. */
+		if ((uintptr_t)content - (uintptr_t)ahead->entry > MEMTABLE_AHEAD_BYTES / 2)
+			memtable_ahead_prefetch(content);
+		ahead->next = MEMTABLE_AHEAD_DONE;
+	} else if (ahead->next == MEMTABLE_AHEAD_TREE) {
+		memtable_tree_ahead_go_on(&ahead->tree, prefix, key);
+		memtable_ahead_tree(ahead);
+	} else if (ahead->entry != NULL) {
+		memtable_ahead_prefetch(ahead->entry);
+		ahead->next = MEMTABLE_AHEAD_ENTRY;
+	} else {
+		memtable_tree_ahead_start(&shard->partitions, prefix, key, &ahead->tree);
+		memtable_ahead_tree(ahead);
+	}
+}
+
 void
 memtable_ahead(struct memtable *memtable, int step, int64_t token, struct slice key,
     struct memtable_ahead *ahead)
 {
 	struct memtable_shard *shard = &memtable->shards[memtable_shard_index(memtable, token)];
-	uint64_t prefix = memtable_token_prefix(token);
 
 	if (step == 0)
-		ahead->node = NULL;
-	else if (ahead->node == NULL)
+		*ahead = (struct memtable_ahead){.next = MEMTABLE_AHEAD_DONE};
+	else if (ahead->next == MEMTABLE_AHEAD_DONE)
 		return;
-	if (!lock_try(&shard->lock))
-		return; /* not worth waiting for */
-	if (step == 0)
-		memtable_tree_ahead_start(&shard->partitions, prefix, key, ahead);
-	else
-		memtable_tree_ahead_go_on(ahead, prefix, key);
+	if (!lock_try(&shard->lock)) {
+		ahead->next = MEMTABLE_AHEAD_DONE; /* not worth waiting for */
+		return;
+	}
+	memtable_ahead_locked(shard, step, memtable_token_prefix(token), key, ahead);
 	lock_drop(&shard->lock);
 }

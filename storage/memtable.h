@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "storage/memtable_tree.h"
 #include "storage/mutation.h"
 #include "storage/read_command.h"
 
@@ -69,7 +70,17 @@ int memtable_flush_iterator(struct memtable *memtable, bool is_raw, struct arena
  * Ask for the memory that reads and writes of the partition will touch, in MEMTABLE_AHEAD_STEPS with others' in between,
  * so that the misses of many are one wait. Does little in a memtable that the caches hold.
  */
-struct memtable_ahead; /* memtable_tree.h */
+enum { MEMTABLE_AHEAD_STEPS = MEMTABLE_TREE_AHEAD_STEPS + 1 };
+struct memtable_ahead {
+	enum {
+		MEMTABLE_AHEAD_DONE,
+		MEMTABLE_AHEAD_INDEX,
+		MEMTABLE_AHEAD_ENTRY,
+		MEMTABLE_AHEAD_TREE
+	} next;
+	const struct memtable_entry *entry;
+	struct memtable_tree_ahead tree;
+};
 void memtable_ahead(struct memtable *memtable, int step, int64_t token, struct slice key,
     struct memtable_ahead *ahead);
 

@@ -17,6 +17,7 @@
  */
 #include "base/lock.h"
 #include "storage/memtable.h"
+#include "storage/memtable_index.h"
 #include "storage/memtable_ranges.h"
 #include "storage/memtable_space.h"
 #include "storage/memtable_tree.h"
@@ -67,6 +68,7 @@ struct memtable_shard {
 	struct arena scratch; /* of one merge */
 	struct memtable_space space;
 	struct memtable_tree partitions;
+	struct memtable_index index; /* of partitions */
 	struct memtable_rows *with_ranges;
 	uint64_t sequence; /* of the last update of a memtable_rows */
 	uint64_t row_count;
@@ -111,6 +113,16 @@ static inline uint64_t
 memtable_shard_start(const struct memtable *memtable, uint32_t index)
 {
 	return (uint64_t)(((unsigned __int128)index << 64) / memtable->shard_count);
+}
+
+/* NULL: it is not there. */
+static inline struct memtable_entry *
+memtable_find_locked(const struct memtable_shard *shard, int64_t token, struct slice key)
+{
+	uint64_t prefix = memtable_token_prefix(token);
+	struct memtable_entry *entry = memtable_index_find(&shard->index, prefix, key);
+
+	return entry != NULL ? entry : memtable_tree_find(&shard->partitions, prefix, key);
 }
 
 /* Newest version that a reader which began at `sequence` may see; NULL: none. */

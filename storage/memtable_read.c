@@ -578,8 +578,7 @@ memtable_read_lone(struct memtable *memtable, const struct read_command *command
 	uint32_t flags = 0;
 
 	lock_take(&shard->lock);
-	entry = memtable_tree_find(
-	    &shard->partitions, memtable_token_prefix(command->token), command->key);
+	entry = memtable_find_locked(shard, command->token, command->key);
 	if (entry != NULL) {
 		content = entry->content;
 		flags = entry->flags;
@@ -621,8 +620,7 @@ memtable_read_rows(struct memtable *memtable, const struct read_command *command
 	iterator->reading = *reading;
 
 	lock_take(&shard->lock);
-	entry = memtable_tree_find(
-	    &shard->partitions, memtable_token_prefix(command->token), command->key);
+	entry = memtable_find_locked(shard, command->token, command->key);
 	rows = entry != NULL ? entry->content : NULL;
 	if (rows != NULL) {
 		memtable_space_enter(&shard->space, &iterator->hold);

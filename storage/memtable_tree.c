@@ -237,7 +237,7 @@ memtable_inner_prefetch(
 }
 
 static void
-memtable_ahead_down(struct memtable_ahead *ahead, uint64_t prefix, struct slice key)
+memtable_ahead_down(struct memtable_tree_ahead *ahead, uint64_t prefix, struct slice key)
 {
 	const struct memtable_node *node = ahead->node;
 	struct memtable_span span = {ahead->low, ahead->high};
@@ -253,11 +253,11 @@ memtable_ahead_down(struct memtable_ahead *ahead, uint64_t prefix, struct slice 
 
 void
 memtable_tree_ahead_start(const struct memtable_tree *tree, uint64_t prefix, struct slice key,
-    struct memtable_ahead *ahead)
+    struct memtable_tree_ahead *ahead)
 {
 	struct memtable_span span;
 
-	*ahead = (struct memtable_ahead){tree->root, tree->low, tree->high, tree->height};
+	*ahead = (struct memtable_tree_ahead){tree->root, tree->low, tree->high, tree->height};
 	if (tree->height < 2) { /* small enough for the caches */
 		ahead->node = NULL;
 		return;
@@ -269,7 +269,7 @@ memtable_tree_ahead_start(const struct memtable_tree *tree, uint64_t prefix, str
 }
 
 void
-memtable_tree_ahead_go_on(struct memtable_ahead *ahead, uint64_t prefix, struct slice key)
+memtable_tree_ahead_go_on(struct memtable_tree_ahead *ahead, uint64_t prefix, struct slice key)
 {
 	const struct memtable_node *leaf = ahead->node;
 	const char *entry;

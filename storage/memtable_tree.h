@@ -52,15 +52,16 @@ memtable_tree_find(const struct memtable_tree *tree, uint64_t prefix, struct sli
  * A search in steps, each of which asks for the memory of the next one and does not wait for it. The tree may change
  * between two: then the wrong memory is asked for.
  */
-struct memtable_ahead {
+struct memtable_tree_ahead {
 	const struct memtable_node *node; /* NULL: nothing is left to do */
 	uint64_t low, high;
 	uint32_t level;
 };
-enum { MEMTABLE_AHEAD_STEPS = 3 };
+enum { MEMTABLE_TREE_AHEAD_STEPS = 3 };
 void memtable_tree_ahead_start(const struct memtable_tree *tree, uint64_t prefix, struct slice key,
-    struct memtable_ahead *ahead);
-void memtable_tree_ahead_go_on(struct memtable_ahead *ahead, uint64_t prefix, struct slice key);
+    struct memtable_tree_ahead *ahead);
+void
+memtable_tree_ahead_go_on(struct memtable_tree_ahead *ahead, uint64_t prefix, struct slice key);
 
 /* A place in the tree; entry NULL is beyond an end. */
 struct memtable_cursor {

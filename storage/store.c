@@ -13,7 +13,6 @@
 #include "storage/row_cache.h"
 #include "storage/saved_cache.h"
 #include "storage/snapshot.h"
-#include "storage/memtable_tree.h"
 #include "storage/store_internal.h"
 
 enum {
