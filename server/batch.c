@@ -4,6 +4,7 @@
 #include "server/batchlog.h"
 #include "server/cluster.h"
 #include "server/execution.h"
+#include "server/denylist.h"
 #include "server/guardrails.h"
 #include "server/tracing.h"
 
@@ -365,7 +366,8 @@ batch_run(struct execution *execution, enum ast_batch_kind kind, struct modifica
 	struct error err;
 	int rc = 0;
 
-	if (guardrail_check_write(execution, modifications, count, &err) != 0) {
+	if (guardrail_check_write(execution, modifications, count, &err) != 0 ||
+	    denylist_check_write(execution, modifications, count, &err) != 0) {
 		execution_done(execution, &err);
 		return;
 	}

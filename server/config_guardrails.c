@@ -154,6 +154,25 @@ config_check_disk_usage(const struct config *config, struct error *err)
 	return config_check_thresholds("data_disk_usage_percentage", true, warn, fail, err);
 }
 
+static int
+config_check_denylist(const struct config *config, struct error *err)
+{
+	const char *name = config->denylist_consistency_level;
+	enum consistency level;
+
+	if (!consistency_parse(name, strlen(name), &level) || level == CONSISTENCY_ANY ||
+	    consistency_is_serial(level))
+		return error_set(err, ERROR_CONFIG,
+		    "denylist_consistency_level: '%s' is no level of reads: it must be ONE, TWO, "
+		    "THREE, QUORUM, ALL, LOCAL_QUORUM, EACH_QUORUM or LOCAL_ONE",
+		    name);
+	if (config->denylist_max_keys_per_table <= 0 || config->denylist_max_keys_total <= 0)
+		return error_set(err, ERROR_CONFIG, "%s must be a positive integer",
+		    config->denylist_max_keys_per_table <= 0 ? "denylist_max_keys_per_table"
+							     : "denylist_max_keys_total");
+	return 0;
+}
+
 int
 config_finish_guardrails(struct config *config, struct error *err)
 {
@@ -178,7 +197,7 @@ config_finish_guardrails(struct config *config, struct error *err)
 		    "coordinator_read_size_warn_threshold (%lldB)",
 		    (long long)config->coordinator_read_size_fail_threshold,
 		    (long long)config->coordinator_read_size_warn_threshold);
-	if (config_check_disk_usage(config, err) != 0)
+	if (config_check_disk_usage(config, err) != 0 || config_check_denylist(config, err) != 0)
 		return -1;
 	if (config_check_thresholds("minimum_replication_factor", false, warn, fail, err) != 0)
 		return -1;

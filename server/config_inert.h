@@ -66,14 +66,6 @@
 	X(credentials_cache_max_entries) \
 	X(credentials_update_interval) \
 	X(credentials_validity) \
-	X(denylist_consistency_level) \
-	X(denylist_initial_load_retry) \
-	X(denylist_max_keys_per_table) \
-	X(denylist_max_keys_total) \
-	X(denylist_range_reads_enabled) \
-	X(denylist_reads_enabled) \
-	X(denylist_refresh) \
-	X(denylist_writes_enabled) \
 	X(diagnostic_events_enabled) \
 	X(disk_access_mode) \
 	X(disk_optimization_estimate_percentile) \
@@ -126,7 +118,6 @@
 	X(otc_coalescing_enough_coalesced_messages) \
 	X(otc_coalescing_strategy) \
 	X(otc_coalescing_window_us) \
-	X(partition_denylist_enabled) \
 	X(paxos_cache_size) \
 	X(paxos_contention_max_wait) \
 	X(paxos_contention_min_delta) \

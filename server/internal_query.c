@@ -318,8 +318,15 @@ int
 internal_select(struct executor *executor, const char *cql, const struct slice *values,
     uint32_t count, struct internal_rows *out, struct error *err)
 {
+	return internal_select_at(executor, CONSISTENCY_ONE, cql, values, count, out, err);
+}
+
+int
+internal_select_at(struct executor *executor, enum consistency level, const char *cql,
+    const struct slice *values, uint32_t count, struct internal_rows *out, struct error *err)
+{
 	buffer_init(&out->cells);
-	if (internal_run(executor, CONSISTENCY_ONE, cql, values, count, &out->cells, err) != 0) {
+	if (internal_run(executor, level, cql, values, count, &out->cells, err) != 0) {
 		buffer_fini(&out->cells);
 		return -1;
 	}

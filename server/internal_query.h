@@ -7,6 +7,7 @@
  * but the caller waits. Cassandra: QueryProcessor.executeInternal. Any thread that may block.
  */
 #include "base/bytes.h"
+#include "base/consistency.h"
 #include "base/error.h"
 
 struct executor;
@@ -57,6 +58,9 @@ enum { INTERNAL_COLUMNS_MAX = 64 };
 /* On success freed with internal_rows_fini(). */
 int internal_select(struct executor *executor, const char *cql, const struct slice *values,
     uint32_t count, struct internal_rows *out, struct error *err);
+/* ... of a table that other nodes have parts of. */
+int internal_select_at(struct executor *executor, enum consistency level, const char *cql,
+    const struct slice *values, uint32_t count, struct internal_rows *out, struct error *err);
 /* The next row into cells[INTERNAL_COLUMNS_MAX]; false at the end. */
 bool internal_rows_next(struct internal_rows *rows, struct slice *cells);
 void internal_rows_fini(struct internal_rows *rows);

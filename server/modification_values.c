@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "cql/json.h"
 #include "server/execution.h"
+#include "server/denylist.h"
 #include "server/guardrails.h"
 #include "server/modification.h"
 #include "server/tracing.h"
@@ -674,7 +675,8 @@ modification_execute(struct execution *execution)
 	struct error err;
 	int rc;
 
-	if (guardrail_check_write(execution, &modification, 1, &err) != 0) {
+	if (guardrail_check_write(execution, &modification, 1, &err) != 0 ||
+	    denylist_check_write(execution, &modification, 1, &err) != 0) {
 		execution_done(execution, &err);
 		return;
 	}

@@ -96,6 +96,7 @@ struct node {
 	struct executor *executor;
 	struct estimates *estimates;
 	struct peer_events *peer_events;
+	struct denylist *denylist; /* owned; NULL: nothing is denied */
 	struct batchlog_replayer *batchlog; /* owned; once the ring was joined */
 	struct network *network;
 	struct internode *internode; /* NULL: a node without others */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "cluster/coordinator.h"
 #include "server/admin.h"
+#include "server/denylist.h"
 #include "server/disk_usage.h"
 #include "server/estimates.h"
 #include "server/peer_events.h"
@@ -214,6 +215,8 @@ node_start_parts(struct node *node, struct error *err)
 	if (network_start_loops(node->network, err) != 0 || cluster_start(node->cluster, err) != 0)
 		return -1;
 	disk_usage_look(node);
+	node->denylist = denylist_new(node->executor);
+	denylist_load(node->denylist);
 	if (batchlog_start(node->executor, &node->batchlog, err) != 0 ||
 	    network_start(node->network, err) != 0)
 		return -1;
@@ -292,6 +295,7 @@ node_fini(struct node *node)
 			stage_stop(node->stages[i]);
 	estimates_free(node->estimates);
 	peer_events_free(node->peer_events);
+	denylist_free(node->denylist);
 	if (node->cluster != NULL)
 		cluster_end(node->cluster);
 	batchlog_free(node->batchlog);

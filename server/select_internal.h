@@ -94,6 +94,8 @@ void select_put_all_sorted(struct select_run *run);
 
 /* Behind select_begin(): is there a bound on the answer's size? */
 void select_size_begin(struct select_run *run);
+/* What is read, for texts: "token: 1", "tokens: [1, 2]", "token range: (1, 2]". Behind select_size_begin(). */
+void select_put_tokens(const struct select_run *run, struct buffer *out);
 /* Before a row is added: may the answer be as large as it is? ERROR_READ_FAILURE. */
 int select_size_check(struct select_run *run, struct error *err);
 /* At the end: the client is warned of a large one. */

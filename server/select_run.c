@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "base/hash.h"
 #include "base/log.h"
+#include "server/denylist.h"
 #include "server/guardrails.h"
 #include "server/paging.h"
 #include "server/select_internal.h"
@@ -459,6 +460,10 @@ select_execute(struct execution *execution)
 		return;
 	}
 	select_size_begin(run);
+	if (denylist_check_select(run, &err) != 0) {
+		select_end(run, &err);
+		return;
+	}
 	if (is_empty) {
 		select_finish(run);
 		return;

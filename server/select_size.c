@@ -17,6 +17,8 @@ select_size_begin(struct select_run *run)
 	const struct execution *execution = run->execution;
 	const struct config *config = execution->executor->config;
 
+	run->range_left = run->command.range.left;
+	run->range_right = run->command.range.right;
 	run->size_warn = run->size_fail = INT64_MAX;
 	/* Statements of the server itself are exempt. */
 	if (!config->read_thresholds_enabled || execution->client == NULL)
@@ -26,8 +28,6 @@ select_size_begin(struct select_run *run)
 	if (config->coordinator_read_size_fail_threshold > 0)
 		run->size_fail = config->coordinator_read_size_fail_threshold;
 	run->rows_offset = execution->out->size;
-	run->range_left = run->command.range.left;
-	run->range_right = run->command.range.right;
 }
 
 /* Each value has a length of four bytes in front. */
@@ -41,9 +41,8 @@ select_size(const struct select_run *run)
 	    4 * rows * plan->result_count);
 }
 
-/* "token: 1", "tokens: [1, 2]", "token range: (1, 2]". */
-static void
-select_size_put_tokens(const struct select_run *run, struct buffer *out)
+void
+select_put_tokens(const struct select_run *run, struct buffer *out)
 {
 	if (run->is_range) {
 		bool is_whole = run->range_left == INT64_MIN && run->range_right == INT64_MIN;
@@ -91,7 +90,7 @@ select_size_tell(
 	    (int)(query.size > SELECT_SIZE_QUERY_MAX ? SELECT_SIZE_QUERY_MAX : query.size),
 	    (const char *)query.data);
 	buffer_printf(out, " with ");
-	select_size_put_tokens(run, out);
+	select_put_tokens(run, out);
 	execution_warn(execution, "%.*s", (int)out->size, (const char *)out->data);
 }
 

@@ -208,3 +208,78 @@ def test_writes_to_a_node_whose_disk_is_full(new_server, is_refused):
     assert [row.a for row in future.result()] == ([] if is_refused else [1, 3])
     assert future.warnings is None
     session.execute("TRUNCATE k.t")
+
+
+def test_denied_partitions(new_server):
+    """In Cassandra 4.1.8's words."""
+    server = new_server(partition_denylist_enabled=True, denylist_refresh="1s", denylist_consistency_level="ONE",
+                        denylist_max_keys_per_table=3, denylist_max_keys_total=4).start()
+    assert "no effect" not in server.log()
+    session = server.connect()
+    session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE k.t (a int PRIMARY KEY, b text)")
+    session.execute("CREATE TABLE k.u (a int, b text, c int, PRIMARY KEY ((a, b), c))")
+    for key in range(5):
+        session.execute(f"INSERT INTO k.t (a, b) VALUES ({key}, 'x')")
+
+    def deny(table, key, keyspace="k"):
+        session.execute("INSERT INTO system_distributed.partition_denylist (ks_name, table_name, key) "
+                        f"VALUES ('{keyspace}', '{table}', 0x{key})")
+
+    def is_refused(query, text, level="ONE"):
+        with pytest.raises(InvalidRequest) as refused:
+            session.execute(SimpleStatement(query, consistency_level=ConsistencyLevel.name_to_value[level]))
+        return f'message="{text}"' in str(refused.value)
+
+    def is_denied(query):
+        try:
+            session.execute(query)
+        except InvalidRequest:
+            return True
+        return False
+
+    deny("t", "00000001")
+    deny("u", "0004000000010000017800")
+    deny("local", "6c6f63616c", "system")
+    deny("no_such_table", "00")
+    server.wait_until(lambda: is_denied("SELECT * FROM k.t WHERE a = 1"), "the refresh")
+    key = f"[0xDecoratedKey({TOKEN_OF_1}, 00000001)] in k/t"
+    for query in ("SELECT * FROM k.t WHERE a = 1", "SELECT * FROM k.t WHERE a IN (1, 2)"):
+        assert is_refused(query, f"Unable to read denylisted partition {key}")
+    assert is_refused("SELECT * FROM k.t WHERE a = 1", f"Unable to read denylisted partition {key}", "SERIAL")
+    for query in ("INSERT INTO k.t (a, b) VALUES (1, 'y')", "UPDATE k.t SET b = 'z' WHERE a = 1", "DELETE FROM k.t WHERE a = 1",
+                  "BEGIN BATCH INSERT INTO k.t (a, b) VALUES (2, 'y'); INSERT INTO k.t (a, b) VALUES (1, 'y'); APPLY BATCH"):
+        assert is_refused(query, f"Unable to write to denylisted partition {key}")
+    for query in ("INSERT INTO k.t (a, b) VALUES (1, 'y') IF NOT EXISTS", "UPDATE k.t SET b = 'z' WHERE a = 1 IF b = 'x'"):
+        assert is_refused(query, f"Unable to CAS write to denylisted partition {key}")
+    assert is_refused("SELECT * FROM k.u WHERE a = 1 AND b = 'x'", "Unable to read denylisted partition "
+                      "[0xDecoratedKey(746584927563629270, 0004000000010000017800)] in k/u")
+    lowest = -2**63
+    for where, bounds in (
+            ("", f"({lowest}, {lowest})"),
+            (f"WHERE token(a) >= {TOKEN_OF_1}", f"({TOKEN_OF_1}, {lowest}]"),
+            (f"WHERE token(a) <= {TOKEN_OF_1}", f"({lowest}, {TOKEN_OF_1}]"),
+            ("WHERE token(a) > -5000000000000000000 AND token(a) < -4000000000000000000",
+             "(-5000000000000000000, -4000000000000000000]")):
+        assert is_refused(f"SELECT * FROM k.t {where}", "Attempted to read a range containing 1 denylisted keys in k/t. "
+                          f"Range read: token range: {bounds}")
+    assert len(list(session.execute(f"SELECT * FROM k.t WHERE token(a) > {TOKEN_OF_1}"))) == 4
+    assert not list(session.execute(f"SELECT * FROM k.t WHERE token(a) < {TOKEN_OF_1}"))
+    # What is not denied, or cannot be.
+    assert session.execute("SELECT b FROM k.t WHERE a = 2").one().b == "x"
+    session.execute("INSERT INTO k.t (a, b) VALUES (2, 'y')")
+    assert session.execute("SELECT key FROM system.local WHERE key = 'local'").one()
+    # A key that is taken from the list, and more than it may have.
+    session.execute("DELETE FROM system_distributed.partition_denylist WHERE ks_name = 'k' AND table_name = 't' AND key = 0x00000001")
+    server.wait_until(lambda: not is_denied("SELECT * FROM k.t WHERE a = 1"), "the refresh")
+    for last in range(10, 16):
+        deny("t", f"000000{last:02x}")
+    server.wait_until(lambda: "Partition denylist for k/t has exceeded the per-table allowance of (3)" in server.log(), "the error")
+    server.wait_until(lambda: "containing 3 denylisted keys" in str(pytest.raises(
+        InvalidRequest, session.execute, "SELECT * FROM k.t").value), "the refresh")
+    # It is there as soon as clients are.
+    server.stop()
+    server.start()
+    session = server.connect()
+    assert is_denied("SELECT * FROM k.t WHERE a = 10")
+    assert not is_denied("SELECT * FROM k.t WHERE a = 15")
