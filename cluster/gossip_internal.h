@@ -30,7 +30,7 @@ enum {
 #define GOSSIP_RUMOR_DELAY_NS (20 * GOSSIP_MS)
 #define GOSSIP_REFUSED_NS (5 * GOSSIP_S) /* how long a refused connection counts */
 #define GOSSIP_ECHO_NS GOSSIP_S
-#define GOSSIP_LATE_ECHOES_MAX 2 /* that are asked again, while clients wait for this node */
+#define GOSSIP_LATE_ECHOES_MAX 1 /* that are asked again, while clients wait for this node */
 #define GOSSIP_EXPIRES_NS (10 * GOSSIP_S) /* of messages in queues */
 #define GOSSIP_ANNOUNCE_NS (2 * GOSSIP_S) /* shutdown_announce_in_ms */
 
