@@ -37,7 +37,7 @@ struct snitch_samples {
 	/* The updating thread's. */
 	uint32_t taken; /* of `written` */
 	uint32_t count;
-	struct sample kept[SAMPLES_KEPT];
+	struct sample kept[SAMPLES_KEPT]; /* ascending by latency */
 };
 
 /* ---- Recording ----------------------------------------------------------------------------- */
@@ -117,22 +117,38 @@ snitch_chance(struct snitch *snitch)
 	return ((double)(mixed >> 11) + 1) / 9007199254740992.0;
 }
 
-static void
-samples_add(struct snitch_samples *samples, double weight, double chance, uint32_t latency_us)
+/* The place of the one with the least priority. */
+static uint32_t
+samples_least(const struct snitch_samples *samples)
 {
-	struct sample sample = {weight / chance, weight, latency_us};
 	uint32_t least = 0;
 
-	if (samples->count < SAMPLES_KEPT) {
-		samples->kept[samples->count++] = sample;
-		return;
-	}
-	for (uint32_t i = 1; i < SAMPLES_KEPT; i++) {
+	for (uint32_t i = 1; i < samples->count; i++) {
 		if (samples->kept[i].priority < samples->kept[least].priority)
 			least = i;
 	}
-	if (samples->kept[least].priority < sample.priority)
-		samples->kept[least] = sample;
+	return least;
+}
+
+/* In its place: a sort for each update would cost more than all the rest of it. */
+static void
+samples_add(struct snitch_samples *samples, double weight, double chance, uint32_t latency_us)
+{
+	struct sample sample = {weight / chance, weight, latency_us}, *kept = samples->kept;
+	uint32_t at = samples->count;
+
+	if (samples->count < SAMPLES_KEPT) {
+		samples->count++;
+	} else {
+		at = samples_least(samples);
+		if (kept[at].priority >= sample.priority)
+			return;
+	}
+	for (; at > 0 && kept[at - 1].latency_us > latency_us; at--)
+		kept[at] = kept[at - 1];
+	for (; at + 1 < samples->count && kept[at + 1].latency_us < latency_us; at++)
+		kept[at] = kept[at + 1];
+	kept[at] = sample;
 }
 
 static void
@@ -153,32 +169,21 @@ samples_take_recent(struct snitch *snitch, struct snitch_samples *samples, doubl
 			&samples->recent[samples->taken % SAMPLES_RECENT], memory_order_relaxed));
 }
 
-static int
-samples_compare(const void *a, const void *b)
-{
-	const struct sample *left = a, *right = b;
-
-	return left->latency_us < right->latency_us ? -1 : left->latency_us > right->latency_us;
-}
-
 /* The least latency that half of the weight does not exceed. */
 static double
 samples_median(const struct snitch_samples *samples)
 {
-	struct sample sorted[SAMPLES_KEPT];
 	double total = 0, sum = 0;
 	uint32_t i;
 
-	memcpy(sorted, samples->kept, samples->count * sizeof(*sorted));
-	qsort(sorted, samples->count, sizeof(*sorted), samples_compare);
 	for (i = 0; i < samples->count; i++)
-		total += sorted[i].weight;
+		total += samples->kept[i].weight;
 	for (i = 0; i + 1 < samples->count; i++) {
-		sum += sorted[i].weight;
+		sum += samples->kept[i].weight;
 		if (sum * 2 >= total)
 			break;
 	}
-	return sorted[i].latency_us;
+	return samples->kept[i].latency_us;
 }
 
 /* Forget everything, or (by the factor) make all weights relative to a later moment. */

@@ -333,6 +333,46 @@ START_TEST(test_a_slow_replica_goes_back)
 }
 END_TEST
 
+static int
+compare_ints(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+START_TEST(test_a_score_is_of_the_median)
+{
+	struct snitch_config config = config_of("SimpleSnitch");
+	struct order_fixture fixture;
+
+	for (int count = 1; count <= 60; count++) {
+		int latencies[60];
+
+		order_fixture_init(&fixture, &config);
+		for (int i = 0; i < count; i++) {
+			latencies[i] = 1 + (int)ring_chance(&fixture.ring, 40);
+			record(&fixture, 2, latencies[i], 1);
+		}
+		record(&fixture, 3, 100, 1);
+		update(&fixture, 100);
+		qsort(latencies, (size_t)count, sizeof(latencies[0]), compare_ints);
+		ck_assert_double_eq_tol(
+		    score_of(&fixture, 2), latencies[(count - 1) / 2] / 100.0, 1e-6);
+		order_fixture_fini(&fixture);
+	}
+	/* Of many samples some are kept, which are as good. */
+	order_fixture_init(&fixture, &config);
+	for (int i = 0; i < 50; i++) {
+		for (int j = 0; j < 60; j++)
+			record(&fixture, 2, 1 + (int)ring_chance(&fixture.ring, 1000), 1);
+		record(&fixture, 3, 1000, 1);
+		update(&fixture, 1);
+		if (i >= 2)
+			ck_assert_double_eq_tol(score_of(&fixture, 2), 0.5, 0.2);
+	}
+	order_fixture_fini(&fixture);
+}
+END_TEST
+
 START_TEST(test_old_samples_lose_their_weight)
 {
 	struct snitch_config config = config_of("SimpleSnitch");
@@ -607,6 +647,7 @@ main(void)
 	tcase_add_test(tcase, test_rack_inferring_snitch);
 	tcase_add_test(tcase, test_near_replicas_come_first);
 	tcase_add_test(tcase, test_a_slow_replica_goes_back);
+	tcase_add_test(tcase, test_a_score_is_of_the_median);
 	tcase_add_test(tcase, test_old_samples_lose_their_weight);
 	tcase_add_test(tcase, test_all_is_forgotten_at_the_reset);
 	tcase_add_test(tcase, test_a_node_that_comes_back_is_not_known);
