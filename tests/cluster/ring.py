@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rings of real nodes on one machine: each has an address 127.x.y.N of its own, and all have the same ports, as machines of
 a cluster have. What is not said in options is what an operator's node has by default."""
+import contextlib
 import os
 import random
 import select
@@ -49,6 +50,14 @@ def wait_until(condition, what="it", patience=PATIENCE):
             return answer
         assert time.monotonic() < end, (what() if callable(what) else what) + " did not happen"
         time.sleep(0.05)
+
+
+def thread_states(pid):
+    """The letters of /proc: "T" is stopped. Threads that end meanwhile have none."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{pid}/task/{thread}/stat", encoding="utf-8") as stat:
+                yield stat.read().rpartition(")")[2].split()[0]
 
 
 def slow_timeouts():
@@ -127,7 +136,9 @@ class Node:
         self.process.send_signal(number)
 
     def pause(self):
+        """It stands still when this returns: on a busy machine its threads go on for a while after the signal."""
         self.signal(signal.SIGSTOP)
+        wait_until(lambda: set(thread_states(self.process.pid)) == {"T"}, f"{self.address} stands still")
 
     def resume(self):
         self.signal(signal.SIGCONT)
