@@ -751,7 +751,8 @@ START_TEST(test_a_new_node_takes_the_place_of_a_dead_one)
 	ring.tune = ring_replace;
 	ring_replaced = 2;
 	world_start(ring.world, 3);
-	world_run(ring.world, 3 * WORLD_S);
+	/* The dead one is asked for an echo three times, a second each, before it counts as dead here too. */
+	world_run(ring.world, 5 * WORLD_S);
 	ck_assert_int_eq(ring_sees(0, 3), MEMBER_REPLACING);
 	ck_assert_int_eq(ring_sees(0, 2), MEMBER_NORMAL);
 	world_run(ring.world, 5 * WORLD_S);
