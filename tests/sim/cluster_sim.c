@@ -2,8 +2,8 @@
 /*
  * A whole cluster in a simulated world (tests/sim/world), from seeds: a ring by gossip, whose nodes have stores on simulated
  * disks, hints, a batchlog, Paxos, counters, streams and repair, in one data center or (each third seed) in two. Nodes join,
- * leave, are removed and replaced, one after the other, while clients write and read, alone, in batches and page by page, and
- * while messages are lost, links are cut, and nodes stand still, are killed, lose their power and start again. Then, always:
+ * leave, are removed and replaced, one after the other, while clients write and read, alone, in batches and page by page, create,
+ * alter and drop tables, and while messages are lost, links are cut, and nodes stand still, are killed, lose their power and start again. Then, always:
  *   - a request is answered exactly once, and in time;
  *   - no acknowledged write is lost, and no read goes back in time: at QUORUM, at EACH_QUORUM, and at LOCAL_QUORUM in a
  *     data center; pages of a scan are in order and leave nothing out;
@@ -11,6 +11,8 @@
  *   - counters add up: what was acknowledged, and no more than that and what is not known;
  *   - conditional statements and serial reads are linearizable;
  *   - each change of the ring comes to its end, and all nodes see the same ring;
+ *   - changes of the schema have one order, in which those that were acknowledged stand as clients saw them, each once; all
+ *     nodes come to have the same tables, and no table has what was written to another one of its name;
  *   - after a repair all replicas of a row have the same.
  *
  *   cluster_sim [FIRST_SEED [SEEDS]]       SIM_SEEDS in the environment otherwise; SIM_VERBOSE=1: figures;
@@ -23,6 +25,7 @@
  * Ends with "N passed, N failed"; a failing seed is printed with the end of its story, and can be run alone.
  */
 #include <stdarg.h>
+#include "base/alloc.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "tests/sim/linearizable.h"
@@ -47,6 +50,9 @@ enum {
 	ALL_PARTITIONS = FIRST_PAIR + 2 * PAIRS,
 	PAGE = 5, /* rows */
 	OPERATIONS_MAX = 8000,
+	DESIGNERS = 2, /* clients that change the schema */
+	SCHEMA_CHANGES_MAX = 1000,
+	NAMED_KEYS = 2, /* partitions of each table that they make */
 	STORY_LINES = 2000,
 	RING_DELAY_S = 10,
 	CHANGE_S_MAX = 2400, /* with all its attempts, and repairs of all that are left */
@@ -63,6 +69,8 @@ enum request {
 	REQUEST_SERIAL_READ,
 	REQUEST_BATCH,
 	REQUEST_SCAN,
+	REQUEST_NAMED_WRITE,
+	REQUEST_NAMED_READ,
 	REQUESTS,
 };
 
@@ -84,8 +92,22 @@ struct client {
 	int64_t floors[KEYS]; /* of a read: it must see at least these */
 	bool is_scanning; /* there is a next page, behind the last row */
 	struct ring_row last;
+	int64_t created; /* of the table that has a name */
 	struct operation operation;
 	uint64_t began_ns;
+};
+
+/* A change of the schema, as its client saw it. */
+struct designed {
+	struct ring_schema_change change; /* first */
+	struct run *run;
+	uint64_t began, ended; /* moments; ended 0: not yet */
+};
+
+/* The last table of a name that anybody used: what reads of it must see. */
+struct named {
+	int64_t created;
+	int64_t floors[NAMED_KEYS];
 };
 
 struct run {
@@ -97,6 +119,12 @@ struct run {
 	struct known known[KEYS];
 	int64_t batched[PAIRS];
 	int64_t versions;
+	struct named named[RING_NAMES];
+	int64_t *
+	    written_to; /* owned; by version: when its table was created; 0: one that is always there */
+	int64_t written_room;
+	struct designed *designed; /* owned */
+	uint32_t designed_count, designing;
 	int64_t counted[COUNTERS], maybe_counted[COUNTERS];
 	int64_t register_seen[REGISTERS], values;
 	uint64_t moment;
@@ -309,8 +337,136 @@ client_is_excused(enum error_code code)
 	}
 }
 
-static const char *const request_names[] = {
-    "write", "read", "increment", "cas", "serial read", "batch", "page"};
+/* ---- Tables that come and go ----------------------------------------------------------------- */
+
+/* What is known of the table; NULL: of a later one of that name. */
+static struct named *
+run_named(struct run *run, uint32_t name, int64_t created)
+{
+	struct named *named = &run->named[name];
+
+	if (named->created < created)
+		*named = (struct named){.created = created};
+	return named->created == created ? named : NULL;
+}
+
+static void
+client_learn_named(struct client *client, int64_t version)
+{
+	struct named *named = run_named(client->run, client->key / NAMED_KEYS, client->created);
+
+	if (named != NULL)
+		known_raise(&named->floors[client->key % NAMED_KEYS], version);
+}
+
+static void
+client_note_named(struct client *client)
+{
+	struct run *run = client->run;
+	int64_t found = client->op.row_count > 0 ? client->op.rows[0].v : 0;
+
+	if (found < client->floors[0])
+		run_break(run,
+		    "node %u read version %" PRId64 " of d%u where %" PRId64 " was known",
+		    client->op.node, found, client->key / NAMED_KEYS, client->floors[0]);
+	if (found != 0 && run->written_to[found] != client->created)
+		run_break(run,
+		    "node %u read version %" PRId64 " of d%u, which was written to another table",
+		    client->op.node, found, client->key / NAMED_KEYS);
+	client_learn_named(client, found);
+}
+
+/* False: the node has no such table. */
+static bool
+client_begin_named(struct client *client, uint32_t node)
+{
+	struct run *run = client->run;
+	uint32_t name = world_chance(run->world, RING_NAMES);
+	int32_t pk = (int32_t)world_chance(run->world, NAMED_KEYS);
+	const struct named *named;
+
+	client->created = ring_table_created(run->ring, node, name);
+	if (client->created == 0)
+		return false;
+	client->key = name * NAMED_KEYS + (uint32_t)pk;
+	client->level = CONSISTENCY_QUORUM;
+	if (client->request == REQUEST_NAMED_READ) {
+		named = run_named(run, name, client->created);
+		client->floors[0] = named == NULL ? 0 : named->floors[pk];
+		ring_get_named(run->ring, node, &client->op, name, pk, client->level);
+		return true;
+	}
+	client->version = ++run->versions;
+	while (run->written_room <= client->version) {
+		int64_t room = run->written_room * 2 + 1000;
+
+		run->written_to =
+		    xrealloc(run->written_to, (size_t)room * sizeof(*run->written_to));
+		memset(run->written_to + run->written_room, 0,
+		    (size_t)(room - run->written_room) * sizeof(*run->written_to));
+		run->written_room = room;
+	}
+	run->written_to[client->version] = client->created;
+	ring_put_named(run->ring, node, &client->op, name,
+	    (struct ring_row){pk, 0, client->version}, client->version, client->level);
+	return true;
+}
+
+static void
+designer_done(struct ring_schema_change *change)
+{
+	struct designed *designed = (struct designed *)change;
+	struct run *run = designed->run;
+
+	designed->ended = ++run->moment;
+	run->designing--;
+	if (change->done_count != 1)
+		run_break(run, "a change of the schema ended twice");
+	if (change->has_failed && change->err.code != ERROR_ALREADY_EXISTS &&
+	    change->err.code != ERROR_INVALID && change->err.code != ERROR_UNAVAILABLE &&
+	    change->err.code != ERROR_SERVER)
+		run_break(run, "a change of the schema has failed: %s", change->err.text);
+}
+
+static struct designed *
+designer_begin(struct run *run, uint32_t node, enum ring_schema_kind kind, uint32_t name)
+{
+	static const char *const kinds[] = {"create", "alter", "drop"};
+	struct designed *designed = &run->designed[run->designed_count++];
+
+	*designed = (struct designed){
+	    .change = {.on_done = designer_done}, .run = run, .began = ++run->moment};
+	run->designing++;
+	ring_change_schema(run->ring, node, &designed->change, kind, name);
+	world_note(run->world, "client: change %u: %s d%u at node %u", designed->change.number,
+	    kinds[kind], name, node);
+	return designed;
+}
+
+/* Few are dropped: there shall be something to write to. */
+static void
+designer_look(struct run *run)
+{
+	static const enum ring_schema_kind kinds[] = {
+	    RING_CREATE, RING_CREATE, RING_ALTER, RING_ALTER, RING_DROP};
+	uint32_t node = world_chance(run->world, NODES);
+	uint32_t name = world_chance(run->world, RING_NAMES);
+	enum ring_schema_kind kind = kinds[world_chance(run->world, 5)];
+
+	/* A repair of a table that is dropped fails; who gives up a node needs one that does not. */
+	if (kind == RING_DROP && run->is_changing && !run->has_asked &&
+	    (run->kind == CHANGE_REMOVE || run->kind == CHANGE_REPLACE))
+		return;
+	/* The last one is of peace. */
+	if (run->designing < DESIGNERS && run->designed_count + 1 < SCHEMA_CHANGES_MAX &&
+	    ring_serves(run->ring, node))
+		(void)designer_begin(run, node, kind, name);
+	if (ring_schema_broken(run->ring) != NULL)
+		run_break(run, "schema: %s", ring_schema_broken(run->ring));
+}
+
+static const char *const request_names[] = {"write", "read", "increment", "cas", "serial read",
+    "batch", "page", "write to a named one", "read of a named one"};
 
 static void
 client_tell(const struct client *client)
@@ -322,7 +478,8 @@ client_tell(const struct client *client)
 	    " ms: %s, saw %" PRId64,
 	    request_names[client->request], client->key, op->node, (int)client->level,
 	    client->operation.expected,
-	    client->request == REQUEST_WRITE || client->request == REQUEST_BATCH
+	    client->request == REQUEST_WRITE || client->request == REQUEST_BATCH ||
+		    client->request == REQUEST_NAMED_WRITE
 		? client->version
 		: client->operation.written,
 	    (world_now(client->run->world) - client->began_ns) / WORLD_MS,
@@ -346,7 +503,9 @@ client_done(struct ring_op *op)
 	client->is_busy = false;
 	(op->has_failed ? run->failed : run->succeeded)[client->request]++;
 	client_tell(client);
-	if (op->has_failed && !client_is_excused(op->err.code))
+	/* The table may be gone. */
+	if (op->has_failed && !client_is_excused(op->err.code) &&
+	    !(client->request >= REQUEST_NAMED_WRITE && op->err.code == ERROR_INVALID))
 		run_break(run, "an unexpected error: %s", op->err.text);
 	switch (client->request) {
 	case REQUEST_WRITE:
@@ -363,6 +522,14 @@ client_done(struct ring_op *op)
 			client_note_page(client);
 		else
 			client->is_scanning = false;
+		break;
+	case REQUEST_NAMED_WRITE:
+		if (!op->has_failed)
+			client_learn_named(client, client->version);
+		break;
+	case REQUEST_NAMED_READ:
+		if (!op->has_failed)
+			client_note_named(client);
 		break;
 	case REQUESTS:
 	case REQUEST_READ:
@@ -431,7 +598,7 @@ client_begin(struct client *client)
 {
 	static const enum request requests[] = {REQUEST_WRITE, REQUEST_WRITE, REQUEST_READ,
 	    REQUEST_READ, REQUEST_COUNT, REQUEST_CAS, REQUEST_CAS, REQUEST_SERIAL_READ,
-	    REQUEST_BATCH, REQUEST_SCAN};
+	    REQUEST_BATCH, REQUEST_SCAN, REQUEST_NAMED_WRITE, REQUEST_NAMED_READ};
 	struct run *run = client->run;
 	uint32_t node = world_chance(run->world, NODES);
 
@@ -439,7 +606,7 @@ client_begin(struct client *client)
 		return;
 	ring_op_free(&client->op);
 	client->request =
-	    client->is_scanning ? REQUEST_SCAN : requests[world_chance(run->world, 10)];
+	    client->is_scanning ? REQUEST_SCAN : requests[world_chance(run->world, 12)];
 	client->key = world_chance(run->world, KEYS);
 	client->level = run_level(run);
 	client->began_ns = world_now(run->world);
@@ -479,6 +646,10 @@ client_begin(struct client *client)
 	case REQUEST_CAS:
 	case REQUEST_SERIAL_READ:
 		client_begin_cas(client, node);
+		break;
+	case REQUEST_NAMED_WRITE:
+	case REQUEST_NAMED_READ:
+		client->is_busy = client_begin_named(client, node);
 		break;
 	case REQUESTS:
 		break;
@@ -718,7 +889,10 @@ no_line(void *context, const struct repair_line *line)
 static bool
 change_repair(struct run *run)
 {
-	struct repair_options options = {.keyspace = "ks", .job_threads = 1, .is_forced = true};
+	struct repair_options options = {.keyspace = "ks",
+	    .parallelism = REPAIR_PARALLEL,
+	    .job_threads = 2 + RING_NAMES, /* a question that is lost costs half a minute */
+	    .is_forced = true};
 	struct repair_status status = {0};
 	struct error err;
 
@@ -732,6 +906,9 @@ change_repair(struct run *run)
 		if (!run->is_repairing) {
 			run->is_repairing = repairs_start(ring_repairs(run->ring, run->repairing),
 						&options, &run->repair_number, &err) == 0;
+			if (!run->is_repairing)
+				world_note(run->world, "change: the repair of %u is refused: %s",
+				    run->repairing, err.text);
 			return false;
 		}
 		if (repairs_status(ring_repairs(run->ring, run->repairing), run->repair_number, 0,
@@ -739,6 +916,8 @@ change_repair(struct run *run)
 		    !status.is_done)
 			return false;
 		if (!status.is_done || status.has_failed) {
+			world_note(run->world, "change: the repair of %u has failed: %s",
+			    run->repairing, status.failure);
 			run->is_repairing = false;
 			return false;
 		}
@@ -818,6 +997,8 @@ run_clients(struct run *run)
 		for (uint32_t i = 0; i < CLIENTS; i++)
 			if (!run->clients[i].is_busy && world_chance(run->world, 12) == 0)
 				client_begin(&run->clients[i]);
+		if (world_chance(run->world, 100) == 0)
+			designer_look(run);
 		if (world_chance(run->world, 150) == 0)
 			trouble(run);
 		if (run->is_changing) {
@@ -922,6 +1103,104 @@ run_check_registers(struct run *run, uint32_t node)
 	}
 }
 
+static bool
+is_designed(struct world *world, void *context)
+{
+	(void)world;
+	return ((struct designed *)context)->ended != 0;
+}
+
+static bool
+has_one_schema(struct world *world, void *context)
+{
+	(void)world;
+	return ring_schema_agrees(((struct run *)context)->ring);
+}
+
+/* What clients were told of the schema is true, and in the order in which they were told. */
+static void
+run_check_designed(struct run *run)
+{
+	for (uint32_t i = 0; i < run->designed_count && !run->is_broken; i++) {
+		const struct designed *designed = &run->designed[i];
+		uint32_t times, place = ring_schema_place(run->ring, &designed->change, &times);
+
+		if (designed->ended == 0)
+			run_break(run, "a change of the schema was never answered");
+		else if (times > 1 || (times == 0 && !designed->change.has_failed))
+			run_break(run, "change %u of the schema was made %u times",
+			    designed->change.number, times);
+		else if (times == 1 && designed->change.has_failed &&
+		    (designed->change.err.code == ERROR_ALREADY_EXISTS ||
+			designed->change.err.code == ERROR_INVALID))
+			run_break(run, "change %u of the schema was refused, and made",
+			    designed->change.number);
+		for (uint32_t k = 0; k < run->designed_count && times == 1; k++) {
+			const struct designed *later = &run->designed[k];
+			uint32_t later_times,
+			    later_place =
+				ring_schema_place(run->ring, &later->change, &later_times);
+
+			if (!designed->change.has_failed && later_times == 1 &&
+			    later->began > designed->ended && later_place < place)
+				run_break(run, "changes %u and %u of the schema are in disorder",
+				    designed->change.number, later->change.number);
+		}
+	}
+}
+
+static void
+run_check_schema(struct run *run)
+{
+	struct designed *last;
+	uint32_t node = any_serving(run), name = 0;
+
+	/* In peace it can be changed: to have one more table, or where all are there, one less. */
+	while (name < RING_NAMES && ring_table_created(run->ring, node, name) != 0)
+		name++;
+	last = name < RING_NAMES ? designer_begin(run, node, RING_CREATE, name)
+				 : designer_begin(run, node, RING_DROP, 0);
+	if (!world_run_until(run->world, is_designed, last, 10 * WORLD_MS, 30 * WORLD_S) ||
+	    last->change.has_failed)
+		run_break(run, "the schema cannot be changed in peace: %s",
+		    last->ended == 0 ? "no answer" : last->change.err.text);
+	if (!world_run_until(run->world, has_one_schema, run, 100 * WORLD_MS, 60 * WORLD_S))
+		run_break(run, "not all nodes come to have the same schema");
+	if (ring_schema_broken(run->ring) != NULL)
+		run_break(run, "schema: %s", ring_schema_broken(run->ring));
+	run_check_designed(run);
+}
+
+static void
+run_check_named(struct run *run, uint32_t node)
+{
+	for (uint32_t i = 0; i < RING_NAMES * NAMED_KEYS && !run->is_broken; i++) {
+		struct client client = {.run = run,
+		    .key = i,
+		    .created = ring_table_created(run->ring, node, i / NAMED_KEYS)};
+		const struct named *named;
+
+		if (client.created == 0)
+			continue;
+		named = run_named(run, i / NAMED_KEYS, client.created);
+		if (named == NULL) {
+			run_break(run, "node %u has a d%u that is older than another one", node,
+			    i / NAMED_KEYS);
+			return;
+		}
+		client.floors[0] = named->floors[i % NAMED_KEYS];
+		ring_get_named(run->ring, node, &client.op, i / NAMED_KEYS,
+		    (int32_t)(i % NAMED_KEYS), CONSISTENCY_QUORUM);
+		ring_wait(run->ring, &client.op);
+		if (!client.op.is_done || client.op.has_failed)
+			run_break(run, "d%u cannot be read by node %u in peace: %s", i / NAMED_KEYS,
+			    node, client.op.err.text);
+		else
+			client_note_named(&client);
+		ring_op_free(&client.op);
+	}
+}
+
 struct repair_wait {
 	struct run *run;
 	uint32_t node, number;
@@ -983,6 +1262,21 @@ run_check_replicas(struct run *run)
 				    "repair",
 				    (int)ck, (int)pk, replicas[0], replicas[k]);
 	}
+	for (uint32_t i = 0; i < RING_NAMES * NAMED_KEYS && !run->is_broken; i++) {
+		uint32_t name = i / NAMED_KEYS, replicas[NODES];
+		int32_t pk = (int32_t)(i % NAMED_KEYS);
+		uint32_t count = ring_replicas(run->ring, pk, replicas, NODES);
+
+		if (ring_table_created(run->ring, replicas[0], name) == 0)
+			continue;
+		for (uint32_t k = 1; k < count; k++)
+			if (ring_look_named(run->ring, replicas[0], name, pk, 0) !=
+			    ring_look_named(run->ring, replicas[k], name, pk, 0))
+				run_break(run,
+				    "partition %d of d%u differs between nodes %u and %u after "
+				    "repair",
+				    (int)pk, name, replicas[0], replicas[k]);
+	}
 }
 
 static void
@@ -1003,6 +1297,8 @@ run_settle(struct run *run)
 	if (!run->is_broken &&
 	    !world_run_until(run->world, is_whole, run, 100 * WORLD_MS, 300 * WORLD_S))
 		run_break(run, "the ring does not become one of %u", run->member_count);
+	if (!run->is_broken)
+		run_check_schema(run);
 	for (uint32_t i = 0; i < NODES && !run->is_broken; i++) {
 		if (!ring_serves(run->ring, i))
 			continue;
@@ -1010,6 +1306,7 @@ run_settle(struct run *run)
 		run_check_keys(run, i, CONSISTENCY_LOCAL_QUORUM);
 		run_check_pairs(run, i);
 		run_check_registers(run, i);
+		run_check_named(run, i);
 	}
 	for (uint32_t key = 0; key < REGISTERS && !run->is_broken; key++)
 		if (!linearizable_check(run->operations, run->operation_count, key, why))
@@ -1029,7 +1326,7 @@ run_tell(const struct run *run)
 	    run->member_count);
 	for (int i = 0; i < REQUESTS; i++)
 		printf(" %s %u (%u failed)", request_names[i], run->succeeded[i], run->failed[i]);
-	printf("\n");
+	printf(" changes of the schema %u\n", run->designed_count);
 }
 
 static bool
@@ -1051,13 +1348,15 @@ run_seed(uint64_t seed)
 	    .has_hints = true,
 	    .has_batches = true,
 	    .founder_count = seed % 3 == 0 ? 2 * FACTOR : FOUNDERS,
-	    .ring_delay_ns = RING_DELAY_S * WORLD_S};
-	struct run *run = calloc(1, sizeof(*run));
+	    .ring_delay_ns = RING_DELAY_S * WORLD_S,
+	    .has_schema_log = true};
+	struct run *run = xzalloc(sizeof(*run));
 	bool is_sound;
 
 	if (getenv("SIM_STORY") != NULL)
 		options.world.story_lines = (uint32_t)atoi(getenv("SIM_STORY"));
 	run->seed = seed;
+	run->designed = xcalloc(SCHEMA_CHANGES_MAX, sizeof(*run->designed));
 	run->ring = ring_new(&options);
 	run->world = ring_world(run->ring);
 	run->datacenters = options.datacenters;
@@ -1074,6 +1373,8 @@ run_seed(uint64_t seed)
 		run_tell(run);
 	is_sound = !run->is_broken;
 	ring_free(run->ring);
+	free(run->designed);
+	free(run->written_to);
 	free(run);
 	return is_sound;
 }

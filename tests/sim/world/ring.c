@@ -492,6 +492,8 @@ ring_start(struct world_node *world_node, void *context)
 	node->node = world_node;
 	host_id = ring_host_id(node);
 	ring_make_schema(node);
+	if (node->ring->schemas != NULL)
+		ring_schema_make(node);
 	ring_open_store(node);
 	node->topology = topology_holder_new(world_node->peers);
 	topology_holder_set_local(
@@ -545,6 +547,8 @@ ring_start(struct world_node *world_node, void *context)
 	ring_start_repairs(node);
 	if (node->ring->options.has_batches)
 		ring_batches_start(node);
+	if (node->changes != NULL)
+		ring_schema_start(node);
 	if (node->ring->memory != NULL)
 		ring_members_start(node);
 	return node;
@@ -557,6 +561,7 @@ ring_stop(struct world_node *world_node, void *parts, void *context)
 
 	(void)world_node;
 	(void)context;
+	ring_schema_stop(node);
 	paxos_free(node->paxos);
 	/* Batches wait for hints to be on the disk. */
 	hints_close(node->hints);
@@ -573,6 +578,7 @@ ring_stop(struct world_node *world_node, void *parts, void *context)
 	table_unref(node->tables[1]);
 	table_unref(node->paxos_table);
 	table_unref(node->batches_table);
+	ring_schema_free(node);
 	free(node);
 }
 
@@ -594,6 +600,8 @@ ring_new(const struct ring_options *options)
 		ring->alive[i] = true;
 	if (options->founder_count > 0)
 		ring->memory = ring_memory_new(count);
+	if (options->has_schema_log)
+		ring->schemas = ring_schemas_new(count);
 	ring->world = world_new(&ring->options.world, &ops, ring);
 	if (options->founder_count > 0)
 		count = options->founder_count;
@@ -607,6 +615,7 @@ ring_free(struct ring *ring)
 {
 	world_free(ring->world);
 	ring_memory_free(ring->memory, ring->options.world.node_count);
+	ring_schemas_free(ring->schemas, ring->options.world.node_count);
 	ring_free_sessions(ring);
 	free(ring->alive);
 	free(ring->places);
@@ -635,6 +644,12 @@ struct streams *
 ring_streams(struct ring *ring, uint32_t node)
 {
 	return ring_node(ring, node)->streams;
+}
+
+struct snitch *
+ring_snitch(struct ring *ring, uint32_t node)
+{
+	return ring_node(ring, node)->snitch;
 }
 
 struct store *

@@ -10,6 +10,8 @@
  * One keyspace "ks" with the tables
  *   0  t (pk int, ck int, v bigint, PRIMARY KEY (pk, ck))
  *   1  c (pk int, n counter, PRIMARY KEY (pk))
+ * and, where the schema can be changed, those that clients make of a few names:
+ *      d0, d1, .. (pk int, ck int, v bigint, w000 bigint, w001 bigint, .., PRIMARY KEY (pk, ck))
  */
 #include "cluster/batchlog.h"
 #include "cluster/coordinator.h"
@@ -20,7 +22,7 @@
 #include "cluster/stream.h"
 #include "tests/sim/world/world.h"
 
-enum { RING_ROWS_MAX = 4096 };
+enum { RING_ROWS_MAX = 4096, RING_NAMES = 3 };
 
 struct ring;
 
@@ -38,6 +40,8 @@ struct ring_options {
 	 */
 	uint32_t founder_count;
 	uint64_t ring_delay_ns; /* cassandra.ring_delay_ms */
+	bool
+	    has_schema_log; /* tables are created, altered and dropped (ring_change_schema()); of a ring by gossip */
 };
 
 struct ring *ring_new(const struct ring_options *options);
@@ -46,6 +50,7 @@ struct world *ring_world(struct ring *ring);
 struct coordinator *ring_coordinator(struct ring *ring, uint32_t node);
 struct repairs *ring_repairs(struct ring *ring, uint32_t node);
 struct streams *ring_streams(struct ring *ring, uint32_t node);
+struct snitch *ring_snitch(struct ring *ring, uint32_t node);
 struct store *ring_store(struct ring *ring, uint32_t node);
 struct table_store *ring_table_store(struct ring *ring, uint32_t node, int table);
 /* The ranges that a node is a replica of; the caller frees *out. Asked of any node that is up. */
@@ -114,6 +119,33 @@ void ring_remove(struct ring *ring, uint32_t by, uint32_t dead, struct ring_chan
 /* Nobody is told that a bootstrap has failed: the operator asks whether it has. */
 void ring_resume_bootstrap(struct ring *ring, uint32_t node, struct ring_change *change);
 
+/* ---- The schema ---- */
+
+enum ring_schema_kind { RING_CREATE, RING_ALTER, RING_DROP, RING_SCHEMA_KINDS };
+/* A client's CREATE TABLE, ALTER TABLE .. ADD or DROP TABLE; its memory until it is done. */
+struct ring_schema_change {
+	void (*on_done)(struct ring_schema_change *change); /* NULL: nobody */
+	void *context;
+	enum ring_schema_kind kind;
+	uint32_t name; /* of d0, d1, .. */
+	uint32_t number; /* of its own */
+	bool is_done, has_failed;
+	uint32_t done_count; /* must end as 1 */
+	struct error err;
+};
+/* At a node that is up. ERROR_ALREADY_EXISTS, ERROR_INVALID: there is one already, or none. */
+void ring_change_schema(struct ring *ring, uint32_t node, struct ring_schema_change *change,
+    enum ring_schema_kind kind, uint32_t name);
+/* When the table that a node (which is up) has by this name was created; each has a time of its own. 0: there is none. */
+int64_t ring_table_created(struct ring *ring, uint32_t node, uint32_t name);
+/* What two nodes disagree about; NULL: there was one order so far. */
+const char *ring_schema_broken(struct ring *ring);
+/* Where the change stands in that order; *times: how often, which is 1, or 0 where nobody made it. */
+uint32_t
+ring_schema_place(struct ring *ring, const struct ring_schema_change *change, uint32_t *times);
+/* All nodes that serve have made all changes. */
+bool ring_schema_agrees(struct ring *ring);
+
 /* ---- Requests ---- */
 
 struct ring_row {
@@ -135,6 +167,7 @@ struct ring_op {
 	/* private */
 	struct ring *ring;
 	uint32_t node;
+	struct schema *schema; /* a reference */
 	struct task task;
 	struct arena arena;
 	struct mutation *mutations;
@@ -155,6 +188,11 @@ struct ring_op {
 /* Begin; the op's memory is the caller's until ring_op_free(), which waits for nothing: the op must be done. */
 void ring_put(struct ring *ring, uint32_t node, struct ring_op *op, const struct ring_row *rows,
     uint32_t count, int64_t timestamp, enum consistency level, enum write_type type);
+/* A row of d0, d1, .. as the node knows it (it must), and the rows of a partition of it. */
+void ring_put_named(struct ring *ring, uint32_t node, struct ring_op *op, uint32_t name,
+    struct ring_row row, int64_t timestamp, enum consistency level);
+void ring_get_named(struct ring *ring, uint32_t node, struct ring_op *op, uint32_t name, int32_t pk,
+    enum consistency level);
 /* The same write of one row, as a mutation on the wire. */
 void ring_encode(
     struct ring *ring, uint32_t node, struct ring_row row, int64_t timestamp, struct buffer *out);
@@ -194,5 +232,6 @@ void ring_op_free(struct ring_op *op);
 void ring_wait(struct ring *ring, struct ring_op *op);
 /* What one node's store has of table t: the row's v, or -1. */
 int64_t ring_look(struct ring *ring, uint32_t node, int32_t pk, int32_t ck);
+int64_t ring_look_named(struct ring *ring, uint32_t node, uint32_t name, int32_t pk, int32_t ck);
 
 #endif

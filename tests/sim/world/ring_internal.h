@@ -3,8 +3,8 @@
 #define HELENUS_TESTS_SIM_RING_INTERNAL_H
 
 /*
- * Shared by ring.c (a node and its parts), ring_members.c (who is in the ring, where that is not fixed) and
- * ring_requests.c (what clients ask).
+ * Shared by ring.c (a node and its parts), ring_members.c (who is in the ring, where that is not fixed), ring_schema.c (tables that
+ * come and go) and ring_requests.c (what clients ask).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +32,15 @@ struct ring_node {
 	struct ring_batches *batches; /* NULL: nothing of the batchlog is written again */
 	bool *alive; /* the ring's, by node */
 	struct ring_members *members; /* NULL: the ring is fixed */
+	struct ring_schema *changes; /* NULL: the schema is fixed */
 };
 
 struct ring_batches;
 struct ring_session;
 struct ring_memory;
 struct ring_members;
+struct ring_schema;
+struct ring_schemas;
 
 struct ring {
 	struct ring_options options;
@@ -46,6 +49,7 @@ struct ring {
 	uint8_t *places; /* owned; enum ring_standing, by viewer and who is viewed */
 	struct ring_session *sessions; /* owned */
 	struct ring_memory *memory; /* owned; of ring_members.c, by node; NULL: the ring is fixed */
+	struct ring_schemas *schemas; /* owned; of ring_schema.c; NULL: the schema is fixed */
 };
 
 struct ring_node *ring_node(struct ring *ring, uint32_t index);
@@ -88,7 +92,23 @@ void ring_members_make(struct ring_node *node);
 /* Into the ring: all other parts are there. */
 void ring_members_start(struct ring_node *node);
 void ring_members_free(struct ring_node *node);
+/* Gossip the node's schema version. */
+void ring_members_tell_schema(struct ring_node *node);
 /* world_ops.refused */
 void ring_refused(struct world_node *world_node, struct peer *peer, void *context);
+
+/* ---- ring_schema.c ---- */
+
+struct ring_schemas *ring_schemas_new(uint32_t nodes);
+void ring_schemas_free(struct ring_schemas *schemas, uint32_t nodes);
+/* What the node kept, beside the schema that it has; before its store is opened. */
+void ring_schema_make(struct ring_node *node);
+/* Its log: node->topology and the store are there. */
+void ring_schema_start(struct ring_node *node);
+/* Gossip says that the peer's schema is another. */
+void ring_schema_differs(struct ring_node *node, struct peer *peer);
+void ring_schema_stop(struct ring_node *node); /* the log */
+void ring_schema_free(struct ring_node *node); /* the rest */
+const struct table_metadata *ring_named_table(struct ring *ring, uint32_t node, uint32_t name);
 
 #endif

@@ -375,10 +375,38 @@ ring_members_of(struct gossip_subscriber *subscriber)
 }
 
 static void
+ring_compare_schema(struct ring_node *node, struct peer *peer)
+{
+	struct slice told = gossip_value(node->members->gossip, peer, STATE_SCHEMA);
+	char text[UUID_TEXT_SIZE];
+
+	if (peer->is_local || slice_is_null(told) || node->changes == NULL)
+		return;
+	uuid_format(&node->schema->version, text);
+	if (!slice_equal_string(told, text))
+		ring_schema_differs(node, peer);
+}
+
+static void
+ring_on_change(struct gossip_subscriber *subscriber, struct peer *peer, uint32_t changed)
+{
+	if ((changed & application_state_bit(STATE_SCHEMA)) != 0)
+		ring_compare_schema(ring_members_of(subscriber)->node, peer);
+}
+
+void
+ring_members_tell_schema(struct ring_node *node)
+{
+	if (node->members != NULL)
+		storage_service_set_schema(node->members->service, &node->schema->version);
+}
+
+static void
 ring_on_alive(struct gossip_subscriber *subscriber, struct peer *peer)
 {
 	struct ring_node *node = ring_members_of(subscriber)->node;
 
+	ring_compare_schema(node, peer);
 	snitch_forget(node->snitch, peer);
 	if (node->hints != NULL)
 		hints_peer_is_alive(node->hints, peer);
@@ -409,6 +437,7 @@ ring_make_service(struct ring_node *node)
 	struct ring_memory_node *memory = ring_memory_of(node);
 	struct storage_service_options options = {.host_id = memory->host_id,
 	    .release_version = "4.1.8",
+	    .schema_version = node->schema->version,
 	    .sstable_versions = "big-nb",
 	    .net_version = 12,
 	    .native = node->node->endpoint,
@@ -474,6 +503,7 @@ ring_members_make(struct ring_node *node)
 	members->gossip =
 	    gossip_new(&node->node->cluster, node->node->messaging, node->node->peers, &options);
 	members->subscriber.on_alive = ring_on_alive;
+	members->subscriber.on_change = ring_on_change;
 	members->subscriber.on_dead = ring_on_dead;
 	members->subscriber.on_restart = ring_on_dead;
 	gossip_subscribe(members->gossip, &members->subscriber);

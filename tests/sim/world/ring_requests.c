@@ -14,6 +14,7 @@ ring_op_begin(struct ring *ring, uint32_t node, struct ring_op *op,
 
 	op->ring = ring;
 	op->node = node;
+	op->schema = schema_ref(ring_node(ring, node)->schema);
 	op->task = (struct task){.run = run};
 	if (!cluster_submit(env, stage, &op->task))
 		abort();
@@ -40,6 +41,8 @@ ring_op_free(struct ring_op *op)
 		arena_fini(&op->arena);
 	free(op->rows);
 	op->rows = NULL;
+	schema_unref(op->schema);
+	op->schema = NULL;
 }
 
 void
@@ -76,7 +79,7 @@ ring_run_write(struct task *task, struct worker *worker)
 }
 
 static void
-ring_build(struct ring_node *node, struct ring_op *op, struct mutation *mutation, int table,
+ring_build(struct ring_op *op, struct mutation *mutation, const struct table_metadata *table,
     int32_t pk, const struct row *row)
 {
 	struct partition_update *update = arena_zalloc(&op->arena, sizeof(*update));
@@ -96,11 +99,11 @@ ring_build(struct ring_node *node, struct ring_op *op, struct mutation *mutation
 	kept.clustering = clustering;
 	kept.cells = cells;
 	store_u32(key, (uint32_t)pk);
-	builder = update_builder_new(node->tables[table], slice_of(key, 4), &op->arena);
+	builder = update_builder_new(table, slice_of(key, 4), &op->arena);
 	ring_must(update_builder_add_row(builder, &kept, &err), &err);
 	ring_must(update_builder_finish(builder, update, &err), &err);
 	/* As the server has it: the name in the schema, without an end. */
-	*mutation = (struct mutation){.keyspace = (const char *)node->tables[table]->keyspace.data,
+	*mutation = (struct mutation){.keyspace = (const char *)table->keyspace.data,
 	    .key = update->key,
 	    .token = update->token,
 	    .update_count = 1,
@@ -125,30 +128,40 @@ ring_begin_write(struct ring *ring, uint32_t index, struct ring_op *op, uint32_t
 	    type == WRITE_COUNTER ? CLUSTER_STAGE_COUNTER_MUTATION : CLUSTER_STAGE_MUTATION);
 }
 
-void
-ring_make_rows(struct ring_node *node, struct ring_op *op, const struct ring_row *rows,
-    uint32_t count, int64_t timestamp)
+/* v, and the column that was added last. */
+static void
+ring_make_rows_of(const struct table_metadata *table, struct ring_op *op,
+    const struct ring_row *rows, uint32_t count, int64_t timestamp)
 {
 	ring_op_init(op);
 	op->mutations = arena_calloc(&op->arena, count, sizeof(*op->mutations));
 	for (uint32_t i = 0; i < count; i++) {
 		uint8_t *bytes = arena_alloc(&op->arena, 12);
 		struct slice clustering = slice_of(bytes, 4);
-		struct cell cell = {.column = table_column(node->tables[0], slice_of_string("v")),
+		struct cell cells[2] = {{.column = &table->regulars[0],
 		    .timestamp = timestamp,
 		    .local_deletion_time = LOCAL_DELETION_TIME_NONE,
-		    .value = slice_of(bytes + 4, 8)};
+		    .value = slice_of(bytes + 4, 8)}};
 		struct row row = {.clustering_count = 1,
 		    .clustering = &clustering,
 		    .liveness = {timestamp, TTL_NONE, LOCAL_DELETION_TIME_NONE},
 		    .deletion = DELETION_LIVE,
-		    .cell_count = 1,
-		    .cells = &cell};
+		    .cell_count = table->regular_count > 1 ? 2 : 1,
+		    .cells = cells};
 
+		cells[1] = cells[0];
+		cells[1].column = &table->regulars[table->regular_count - 1];
 		store_u32(bytes, (uint32_t)rows[i].ck);
 		store_u64(bytes + 4, (uint64_t)rows[i].v);
-		ring_build(node, op, &op->mutations[i], 0, rows[i].pk, &row);
+		ring_build(op, &op->mutations[i], table, rows[i].pk, &row);
 	}
+}
+
+void
+ring_make_rows(struct ring_node *node, struct ring_op *op, const struct ring_row *rows,
+    uint32_t count, int64_t timestamp)
+{
+	ring_make_rows_of(node->tables[0], op, rows, count, timestamp);
 }
 
 void
@@ -157,6 +170,14 @@ ring_put(struct ring *ring, uint32_t index, struct ring_op *op, const struct rin
 {
 	ring_make_rows(ring_node(ring, index), op, rows, count, timestamp);
 	ring_begin_write(ring, index, op, count, level, type);
+}
+
+void
+ring_put_named(struct ring *ring, uint32_t index, struct ring_op *op, uint32_t name,
+    struct ring_row row, int64_t timestamp, enum consistency level)
+{
+	ring_make_rows_of(ring_named_table(ring, index, name), op, &row, 1, timestamp);
+	ring_begin_write(ring, index, op, 1, level, WRITE_SIMPLE);
 }
 
 void
@@ -186,7 +207,7 @@ ring_delete(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk, i
 	store_u32(bytes, (uint32_t)ck);
 	clustering = slice_of(bytes, 4);
 	op->mutations = arena_calloc(&op->arena, 1, sizeof(*op->mutations));
-	ring_build(ring_node(ring, index), op, op->mutations, 0, pk, &row);
+	ring_build(op, op->mutations, ring_node(ring, index)->tables[0], pk, &row);
 	ring_begin_write(ring, index, op, 1, level, WRITE_SIMPLE);
 }
 
@@ -204,7 +225,7 @@ ring_increment(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk
 	ring_op_init(op);
 	cell.value = counter_make_update(delta, &op->arena);
 	op->mutations = arena_calloc(&op->arena, 1, sizeof(*op->mutations));
-	ring_build(node, op, op->mutations, 1, pk, &row);
+	ring_build(op, op->mutations, node->tables[1], pk, &row);
 	ring_begin_write(ring, index, op, 1, level, WRITE_COUNTER);
 }
 
@@ -262,12 +283,12 @@ ring_run_read(struct task *task, struct worker *worker)
 }
 
 static void
-ring_begin_read(struct ring *ring, uint32_t index, struct ring_op *op, int table, uint32_t limit,
-    enum consistency level)
+ring_begin_read(struct ring *ring, uint32_t index, struct ring_op *op,
+    const struct table_metadata *table, uint32_t limit, enum consistency level)
 {
 	struct ring_node *node = ring_node(ring, index);
 
-	op->command.table = node->tables[table];
+	op->command.table = table;
 	op->command.row_limit = limit == 0 ? READ_LIMIT_NONE : limit;
 	op->command.per_partition_limit = READ_LIMIT_NONE;
 	op->command.now_seconds = RING_NOW_S;
@@ -282,9 +303,9 @@ ring_begin_read(struct ring *ring, uint32_t index, struct ring_op *op, int table
 	ring_op_begin(ring, index, op, ring_run_read, CLUSTER_STAGE_READ);
 }
 
-void
-ring_get(struct ring *ring, uint32_t index, struct ring_op *op, int table, int32_t pk,
-    uint32_t limit, enum consistency level)
+static void
+ring_get_of(struct ring *ring, uint32_t index, struct ring_op *op,
+    const struct table_metadata *table, int32_t pk, uint32_t limit, enum consistency level)
 {
 	uint8_t *key;
 
@@ -294,6 +315,20 @@ ring_get(struct ring *ring, uint32_t index, struct ring_op *op, int table, int32
 	op->command.key = slice_of(key, 4);
 	op->command.token = murmur3_token(op->command.key);
 	ring_begin_read(ring, index, op, table, limit, level);
+}
+
+void
+ring_get(struct ring *ring, uint32_t index, struct ring_op *op, int table, int32_t pk,
+    uint32_t limit, enum consistency level)
+{
+	ring_get_of(ring, index, op, ring_node(ring, index)->tables[table], pk, limit, level);
+}
+
+void
+ring_get_named(struct ring *ring, uint32_t index, struct ring_op *op, uint32_t name, int32_t pk,
+    enum consistency level)
+{
+	ring_get_of(ring, index, op, ring_named_table(ring, index, name), pk, 0, level);
 }
 
 void
@@ -311,7 +346,7 @@ ring_get_many(struct ring *ring, uint32_t index, struct ring_op *op, int32_t pk,
 	}
 	op->command.key = op->keys[0];
 	op->command.token = murmur3_token(op->command.key);
-	ring_begin_read(ring, index, op, 0, 0, level);
+	ring_begin_read(ring, index, op, ring_node(ring, index)->tables[0], 0, level);
 }
 
 void
@@ -334,7 +369,7 @@ ring_scan_after(struct ring *ring, uint32_t index, struct ring_op *op, const str
 		op->command.after_position = position_make(ring_node(ring, index)->tables[0],
 		    BOUND_CLUSTERING, &clustering, 1, &op->arena);
 	}
-	ring_begin_read(ring, index, op, 0, limit, level);
+	ring_begin_read(ring, index, op, ring_node(ring, index)->tables[0], limit, level);
 }
 
 void
@@ -447,7 +482,8 @@ ring_cas_read(
 	store_u32(bytes, 0);
 	store_u64(bytes + 4, (uint64_t)op->written);
 	op->mutations = arena_calloc(&op->arena, 1, sizeof(*op->mutations));
-	ring_build(node, op, op->mutations, 0, (int32_t)load_u32(op->command.key.data), &row);
+	ring_build(
+	    op, op->mutations, node->tables[0], (int32_t)load_u32(op->command.key.data), &row);
 	paxos_propose(&op->paxos, op->mutations);
 }
 
@@ -537,11 +573,10 @@ ring_wait(struct ring *ring, struct ring_op *op)
 	world_run_until(ring->world, ring_op_is_done, op, WORLD_MS, 60 * WORLD_S);
 }
 
-int64_t
-ring_look(struct ring *ring, uint32_t index, int32_t pk, int32_t ck)
+static int64_t
+ring_look_in(struct ring_node *node, const struct table_metadata *table, int32_t pk, int32_t ck)
 {
-	struct ring_node *node = ring_node(ring, index);
-	struct read_command command = {.table = node->tables[0],
+	struct read_command command = {.table = table,
 	    .row_limit = READ_LIMIT_NONE,
 	    .per_partition_limit = READ_LIMIT_NONE,
 	    .now_seconds = RING_NOW_S};
@@ -566,4 +601,16 @@ ring_look(struct ring *ring, uint32_t index, int32_t pk, int32_t ck)
 	live_reader_fini(&reader);
 	arena_fini(&arena);
 	return found;
+}
+
+int64_t
+ring_look(struct ring *ring, uint32_t index, int32_t pk, int32_t ck)
+{
+	return ring_look_in(ring_node(ring, index), ring_node(ring, index)->tables[0], pk, ck);
+}
+
+int64_t
+ring_look_named(struct ring *ring, uint32_t index, uint32_t name, int32_t pk, int32_t ck)
+{
+	return ring_look_in(ring_node(ring, index), ring_named_table(ring, index, name), pk, ck);
 }
