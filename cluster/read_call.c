@@ -167,7 +167,7 @@ read_call_record(struct read_call *call, bool is_answered, enum failure_reason r
 	struct coordinator *coordinator = part->request->coordinator;
 	uint64_t latency_ns = coordinator_now(coordinator) - call->callback.sent_ns;
 
-	if (is_answered && part->latencies != NULL &&
+	if (is_answered && part->latencies != NULL && !call->callback.peer->is_local &&
 	    (call->kind == READ_CALL_DATA || call->kind == READ_CALL_DIGEST))
 		histogram_add(&part->latencies->answers_us, latency_ns / 1000);
 	if (reason == FAILURE_TIMEOUT && !is_answered)
@@ -337,7 +337,7 @@ read_part_contact_more(struct read_part *part, bool is_late, struct worker *work
 	index = part->contact_count;
 	is_first = part->phase == READ_FIRST;
 	can_ask = (is_first || part->phase == READ_DATA) && index < part->replica_count &&
-	    !part->replicas[index].peer->is_local && !read_part_has_enough_locked(part);
+	    !read_part_has_enough_locked(part);
 	if (can_ask) {
 		part->contact_count++;
 		part->waiting++;
@@ -350,6 +350,7 @@ read_part_contact_more(struct read_part *part, bool is_late, struct worker *work
 	lock_drop(&request->lock);
 	if (!can_ask)
 		return false;
+	/* This node's own is asked by a message too: who speculates is a timer's thread. */
 	call = read_call_new(part, index, kind);
 	lock_take(&request->lock);
 	if (is_first)

@@ -396,7 +396,7 @@ read_part_may_repair_more_locked(const struct read_part *part)
 {
 	uint32_t index = part->contact_count;
 
-	return index < part->replica_count && !part->replicas[index].peer->is_local &&
+	return index < part->replica_count &&
 	    part->request->consistency != CONSISTENCY_EACH_QUORUM &&
 	    part->command->table->options.additional_write_policy.kind != RETRY_NEVER;
 }
@@ -426,6 +426,7 @@ read_part_repair_more(struct read_part *part, struct worker *worker)
 	}
 	part->contact_count++;
 	part->replicas[index].repairs_left = part->replicas[index].repairs_unended = total;
+	part->is_repairing_here |= total > 0 && part->replicas[index].peer->is_local;
 	part->participants++;
 	part->repairing++;
 	part->waiting += (int32_t)total;

@@ -412,6 +412,77 @@ story_replica_takes_no_repairs(struct ring *ring)
 	return true;
 }
 
+/* Node 0 finds the others quicker than itself. */
+static void
+story_make_slow(struct ring *ring)
+{
+	for (uint32_t i = 0; i < 64; i++)
+		for (uint32_t node = 0; node < 3; node++)
+			snitch_record_latency(ring_snitch(ring, 0), ring_peer(ring, 0, node),
+			    node == 0 ? WORLD_S : (1 + node) * WORLD_MS);
+	world_run(ring_world(ring), 200 * WORLD_MS);
+}
+
+/*
+ * Whose own replica is the slowest asks the two others; where one of them is late, fails, or takes no repair, it turns to
+ * its own.
+ */
+static bool
+story_own_replica_is_last(struct ring *ring)
+{
+	struct world *world = ring_world(ring);
+	struct ring_op op = {0};
+	uint64_t sent, began;
+
+	for (int32_t pk = 1; pk < 9; pk++) {
+		STORY(story_put(ring, 0, &op, pk, 1, CONSISTENCY_ALL) == ERROR_NONE);
+		ring_op_free(&op);
+	}
+	story_make_slow(ring);
+	sent = world_node(world, 0)->sent;
+	STORY(story_get(ring, 0, &op, 1, CONSISTENCY_QUORUM) == ERROR_NONE);
+	STORY(world_node(world, 0)->sent - sent == 2);
+	ring_op_free(&op);
+	for (uint32_t node = 1; node < 3; node++) {
+		story_make_slow(ring);
+		world_cut_both(world, 0, node);
+		STORY(story_get(ring, 0, &op, 2, CONSISTENCY_QUORUM) == ERROR_NONE);
+		STORY(op.row_count == 1 && op.rows[0].v == 1);
+		ring_op_free(&op);
+		story_make_slow(ring);
+		ring_scan(ring, 0, &op, 0, CONSISTENCY_QUORUM);
+		ring_wait(ring, &op);
+		STORY(op.is_done && !op.has_failed && op.row_count == 8);
+		ring_op_free(&op);
+		world_heal(world);
+	}
+	story_make_slow(ring);
+	world_cut_both(world, 0, 1);
+	world_cut_both(world, 0, 2);
+	STORY(story_get(ring, 0, &op, 3, CONSISTENCY_QUORUM) == ERROR_READ_TIMEOUT);
+	STORY(story_is(&op, CONSISTENCY_QUORUM, 1, 2) && op.err.data_present);
+	ring_op_free(&op);
+	world_heal(world);
+	/* What only one of the two has, and the other does not take. */
+	world_lose_verb(world, 0, VERB_MUTATION_REQ);
+	world_lose_verb(world, 2, VERB_MUTATION_REQ);
+	world_lose_verb(world, 2, VERB_READ_REPAIR_REQ);
+	STORY(story_put(ring, 1, &op, 4, 2, CONSISTENCY_ONE) == ERROR_NONE);
+	ring_op_free(&op);
+	story_make_slow(ring);
+	STORY(story_get(ring, 0, &op, 4, CONSISTENCY_QUORUM) == ERROR_NONE);
+	STORY(op.rows[0].v == 2 && ring_look(ring, 0, 4, 0) == 2 && ring_look(ring, 2, 4, 0) == 1);
+	ring_op_free(&op);
+	world_heal(world);
+	ring_forget_schema(ring, 1);
+	story_make_slow(ring);
+	began = world_now(world);
+	STORY(story_get(ring, 0, &op, 5, CONSISTENCY_QUORUM) == ERROR_NONE);
+	STORY(world_now(world) - began < 100 * WORLD_MS);
+	ring_op_free(&op);
+	return true;
+}
+
 /* A row that one replica has first is deleted on the others: the limit must not eat the next. */
 static bool
 story_short_read(struct ring *ring)
@@ -656,6 +727,7 @@ stories_run(unsigned *passed, unsigned *failed)
 	    {story_slow_replica_of_ranges, 5, 3, 1, false},
 	    {story_answers_are_lost, 5, 3, 1, false},
 	    {story_replica_takes_no_repairs, 3, 3, 1, false},
+	    {story_own_replica_is_last, 3, 3, 1, false},
 	    {story_short_read, 3, 3, 1, false},
 	    {story_ranges, 5, 3, 1, false},
 	    {story_ranges, 5, 2, 1, false},
