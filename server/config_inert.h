@@ -54,8 +54,6 @@
 	X(commitlog_max_compression_buffers_in_pool) \
 	X(commitlog_periodic_queue_size) \
 	X(commitlog_sync_batch_window_in_ms) \
-	X(compaction_large_partition_warning_threshold) \
-	X(compaction_tombstone_warning_threshold) \
 	X(concurrent_materialized_view_builders) \
 	X(concurrent_merkle_tree_requests) \
 	X(concurrent_replicates) \

@@ -100,6 +100,10 @@ node_store_options(const struct config *config, struct store_options *options)
 	options->cache_keys_to_save[1] = node_keys_to_save(config->row_cache_keys_to_save);
 	options->cache_keys_to_save[2] = node_keys_to_save(config->counter_cache_keys_to_save);
 	options->cache_load_timeout_ms = (uint64_t)config->cache_load_timeout;
+	options->compaction_large_partition_warning_bytes =
+	    (uint64_t)config->compaction_large_partition_warning_threshold;
+	options->compaction_tombstone_warning_count =
+	    (uint64_t)config->compaction_tombstone_warning_threshold;
 	options->column_index_bytes = (uint32_t)config->column_index_size;
 	options->snapshot_links_per_second = (uint64_t)config->snapshot_links_per_second;
 	options->concurrent_compactors = (uint32_t)config->concurrent_compactors;

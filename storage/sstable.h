@@ -89,6 +89,8 @@ struct sstable_context {
 	struct chunk_cache *chunks;
 	struct key_cache *keys;
 	struct sstable_watch *watch; /* NULL: nobody wants to know */
+	/* A partition that is written with more than this is named in the log; 0: none is. */
+	uint64_t large_partition_bytes, many_tombstones;
 };
 
 /*

@@ -6,9 +6,11 @@
  * chunks are compressed from; a chunk leaves as soon as it is full. Index.db is written along; what
  * is small (Summary, Filter, Statistics, ...) is kept in memory and written at the end.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "storage/compress.h"
 #include "storage/merge.h"
 #include "storage/sstable_internal.h"
@@ -703,6 +705,44 @@ sstable_writer_drain_hashes(struct sstable_writer *writer)
 	writer->hash_count = 0;
 }
 
+/* A partition that will be slow to read is an operator's business. (Cassandra: SSTableWriter.) */
+static void
+sstable_writer_warn(const struct sstable_writer *writer, uint64_t size)
+{
+	const struct table_metadata *table = writer->table;
+	bool is_large = writer->context.large_partition_bytes > 0 &&
+	    size > writer->context.large_partition_bytes;
+	bool has_many = writer->context.many_tombstones > 0 &&
+	    writer->collector.partition_tombstones > writer->context.many_tombstones;
+	char path[SSTABLE_PATH_MAX];
+	struct buffer key;
+
+	if (!is_large && !has_many)
+		return;
+	if (sstable_path(&writer->options.descriptor, SSTABLE_DATA, path, NULL) != 0)
+		return;
+	buffer_init(&key);
+	table_partition_key_print(table, buffer_slice(&writer->last_key), &key);
+	if (is_large)
+		log_warn("Writing large partition %.*s/%.*s:%.*s (%.3f%s) to sstable %s",
+		    (int)table->keyspace.size, table->keyspace.data, (int)table->name.size,
+		    table->name.data, (int)key.size, (const char *)key.data,
+		    (double)size /
+			(size >> 30 > 0          ? 1 << 30
+				: size >> 20 > 0 ? 1 << 20
+						 : 1 << 10),
+		    size >> 30 > 0       ? "GiB"
+			: size >> 20 > 0 ? "MiB"
+					 : "KiB",
+		    path);
+	if (has_many)
+		log_warn("Writing %" PRIu64 " tombstones to %.*s/%.*s:%.*s in sstable %s",
+		    writer->collector.partition_tombstones, (int)table->keyspace.size,
+		    table->keyspace.data, (int)table->name.size, table->name.data, (int)key.size,
+		    (const char *)key.data, path);
+	buffer_fini(&key);
+}
+
 int
 sstable_writer_end(struct sstable_writer *writer, struct error *err)
 {
@@ -714,6 +754,7 @@ sstable_writer_end(struct sstable_writer *writer, struct error *err)
 	if (sstable_writer_put_entry(writer, key, partition->start, partition->header_length,
 		partition->deletion, err) != 0)
 		return -1;
+	sstable_writer_warn(writer, sstable_writer_at(writer) - partition->start);
 	statistics_collect_partition(
 	    &writer->collector, key, sstable_writer_at(writer) - partition->start);
 	if (writer->has_filter) {

@@ -117,7 +117,7 @@ struct statistics_collector {
 	int32_t min_local_deletion_time, max_local_deletion_time;
 	int32_t min_ttl, max_ttl;
 	int64_t total_columns_set, total_rows;
-	uint64_t partition_cells;
+	uint64_t partition_cells, partition_tombstones; /* of the partition that is written */
 	int32_t last_drop_time; /* runs of equal times are added at once */
 	uint64_t last_drop_count;
 	bool has_legacy_counter_shards;

@@ -82,6 +82,7 @@ statistics_collect_deletion(struct statistics_collector *collector, struct delet
 {
 	if (deletion_is_live(deletion))
 		return;
+	collector->partition_tombstones++;
 	statistics_collect_timestamp(collector, deletion.marked_for_delete_at);
 	statistics_collect_local_deletion_time(collector, deletion.local_deletion_time);
 }
@@ -116,6 +117,7 @@ statistics_collect_row(struct statistics_collector *collector, const struct row 
 		statistics_collect_timestamp(collector, cell->timestamp);
 		statistics_collect_ttl(collector, cell->ttl);
 		statistics_collect_local_deletion_time(collector, cell->local_deletion_time);
+		collector->partition_tombstones += cell_is_tombstone(cell);
 	}
 	collector->partition_cells += row->cell_count;
 	collector->total_columns_set += columns;
@@ -133,6 +135,9 @@ statistics_collect_raw(struct statistics_collector *collector, const struct row_
 	}
 	if (raw->has_lasting)
 		statistics_collect_local_deletion_time(collector, LOCAL_DELETION_TIME_NONE);
+	/* Beside what has a TTL it is not known which is a tombstone. */
+	if (raw->min_ttl > raw->max_ttl || raw->max_ttl == TTL_NONE)
+		collector->partition_tombstones += raw->local_deletion_count;
 	for (uint32_t i = 0; i < raw->local_deletion_count; i++)
 		statistics_collect_local_deletion_time(collector, raw->local_deletion_time);
 	collector->partition_cells += raw->cell_count;
@@ -227,6 +232,7 @@ statistics_collect_partition(
 	    collector->partition_cells, &collector->last_cells);
 	statistics_cardinality_add(&collector->cardinality, key);
 	collector->partition_cells = 0;
+	collector->partition_tombstones = 0;
 }
 
 static int

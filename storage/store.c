@@ -782,6 +782,8 @@ store_open(const struct store_options *options, struct env *env,
 	pthread_mutex_init(&store->timer_mutex, NULL);
 	pthread_cond_init(&store->timer_cond, NULL);
 	store->sstables.env = env;
+	store->sstables.large_partition_bytes = options->compaction_large_partition_warning_bytes;
+	store->sstables.many_tombstones = options->compaction_tombstone_warning_count;
 	store->sstables.watch = &store->failures.watch;
 	store->sstables.chunks = chunk_cache_new(options->file_cache_bytes);
 	store->sstables.keys = key_cache_new(options->key_cache_bytes);

@@ -78,6 +78,8 @@ struct store_options {
 	uint64_t cache_save_period_seconds[STORE_SAVED_CACHES]; /* 0: this one is not saved */
 	uint64_t cache_keys_to_save[STORE_SAVED_CACHES];
 	uint64_t cache_load_timeout_ms;
+	uint64_t compaction_large_partition_warning_bytes; /* 0: none */
+	uint64_t compaction_tombstone_warning_count; /* 0: none */
 	uint32_t column_index_bytes; /* promoted index granularity */
 	uint64_t snapshot_links_per_second; /* hard links that snapshots make; 0: no limit */
 	uint32_t concurrent_compactors;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # pylint: disable=redefined-outer-name,unused-import
+import re
 import threading
 
 import pytest
@@ -154,3 +155,33 @@ def test_too_many_tombstones_fail_a_read():
             session.cluster.shutdown()
     finally:
         server.remove()
+
+
+def test_large_partitions_and_many_tombstones_are_named_in_the_log(new_server):
+    server = new_server(compaction_large_partition_warning_threshold="100KiB", compaction_tombstone_warning_threshold=50).start()
+    assert "no effect" not in server.log()
+    session = server.connect()
+    session.execute("CREATE KEYSPACE warned WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE warned.t (a int, b text, c int, v text, w text, PRIMARY KEY ((a, b), c)) WITH compaction = "
+                    "{'class': 'SizeTieredCompactionStrategy', 'enabled': 'false'}")
+    insert = session.prepare("INSERT INTO warned.t (a, b, c, v) VALUES (?, ?, ?, ?)")
+    for c in range(60):
+        session.execute(insert, (1, "large", c, "x" * 1000))
+        session.execute(insert, (1, "small", c, "x"))
+    for c in range(51):
+        session.execute(f"DELETE FROM warned.t WHERE a = 2 AND b = 'many' AND c = {c}")
+    for c in range(25):
+        session.execute(f"DELETE v, w FROM warned.t WHERE a = 2 AND b = 'few' AND c = {c}")
+    server.nodetool("flush", "warned")
+    assert "Writing large partition" not in server.log()
+    assert re.search(r"WARN .*Writing 51 tombstones to warned/t:2:many in sstable \S+-Data.db", server.log())
+    for c in range(60, 120):
+        session.execute(insert, (1, "large", c, "x" * 1000))
+    server.nodetool("flush", "warned")
+    assert "Writing large partition" not in server.log()
+    session.execute("DELETE FROM warned.t WHERE a = 2 AND b = 'few' AND c = 24")
+    server.nodetool("compact", "warned")
+    assert re.search(r"WARN .*Writing large partition warned/t:1:large \(1\d\d\.\d\d\dKiB\) to sstable \S+-Data.db", server.log())
+    # Once when it was flushed, and once more when rows are merged.
+    assert server.log().count("Writing 51 tombstones to warned/t:2:many") == 2
+    assert "warned/t:1:small" not in server.log() and "warned/t:2:few" not in server.log()
