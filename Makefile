@@ -101,8 +101,9 @@ $(library): $(lib_objects)
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $(lib_objects)
 
+# The sanitizers have an allocator of their own.
 $(BUILD)/helenusd: $(BUILD)/obj/server/main.o $(library)
-	$(call say,LD)$(call link,$^)
+	$(call say,LD)$(call link,$^ $(if $(SANITIZE),,$(JEMALLOC_LIBS)))
 
 $(BUILD)/nodetool: $(nodetool_sources:%.c=$(BUILD)/obj/%.o) $(library)
 	$(call say,LD)$(call link,$^)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,6 +22,10 @@
 #include "server/config.h"
 #include "server/internode.h"
 #include "server/node.h"
+
+/* jemalloc's: many threads and few arenas, so that memory that one thread frees serves the others. */
+extern const char *malloc_conf;
+const char *malloc_conf = "narenas:4";
 
 #define MAIN_CONFIG_DEFAULT HELENUS_SYSCONFDIR "/helenus.yaml"
 
@@ -304,8 +307,6 @@ main(int argc, char **argv)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
-	/* Many threads and few arenas: memory that one thread frees serves the others. */
-	mallopt(M_ARENA_MAX, 4);
 	if (main_configure(&options, &config, &err) != 0 ||
 	    main_write_pid(options.pid_path, &err) != 0) {
 		fprintf(stderr, "helenusd: %s\n", err.text);
