@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from conftest import SLOWNESS
+
 SEGMENT = "256KiB"
 
 
@@ -41,6 +43,14 @@ def commitlog(server):
     return os.path.join(server.path, "data", "commitlog")
 
 
+def is_archived(folder, archive):
+    """Is all that is in the archive and still in the log noted as archived, and nothing more on its way?"""
+    archived = set(os.listdir(archive))
+    time.sleep(SLOWNESS / 2)
+    there = set(os.listdir(folder))
+    return archived == set(os.listdir(archive)) and all(f"{name}.archived" in there for name in archived & there)
+
+
 def test_a_full_segment_is_archived_before_anything_is_flushed(archived, tmp_path):
     archive = tmp_path / "archive"
     archive.mkdir()
@@ -60,7 +70,9 @@ def test_a_full_segment_is_archived_before_anything_is_flushed(archived, tmp_pat
     assert contents == {name: (archive / name).read_bytes() for name in names}
     assert not [name for name in os.listdir(commitlog(server))
                 if name.endswith(".archived") and name[:-9] in names]
-    # ln fails where the name is there: no segment is archived twice, killed and restarted or not.
+    # ln fails where the name is there: no segment is archived twice, killed and restarted or not. One that is killed between
+    # the command and the note of it has to run the command again, so nothing may be on its way.
+    server.wait_until(lambda: is_archived(commitlog(server), archive), "notes of what was archived")
     server.kill()
     server.start()
     assert server.stop() == 0
