@@ -41,7 +41,8 @@ store_snapshot_throttle(const struct store *store)
 static void
 snapshot_throttle(struct store *store)
 {
-	uint64_t rate = atomic_load(&store->snapshot_links_per_second), now, turn, next;
+	uint64_t rate = atomic_load(&store->snapshot_links_per_second), now, next;
+	unsigned long long turn;
 	struct timespec pause;
 
 	if (rate == 0)
