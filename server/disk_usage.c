@@ -146,6 +146,13 @@ disk_usage_log(struct node *node, enum disk_usage usage, int64_t percent)
 		    config->data_disk_usage_percentage_warn_threshold);
 }
 
+static bool
+disk_usage_is_asked_for(const struct config *config)
+{
+	return config->data_disk_usage_percentage_warn_threshold > 0 ||
+	    config->data_disk_usage_percentage_fail_threshold > 0;
+}
+
 void
 disk_usage_look(struct node *node)
 {
@@ -157,7 +164,7 @@ disk_usage_look(struct node *node)
 	enum disk_usage usage;
 	int64_t percent;
 
-	if (warn < 0 && fail < 0)
+	if (!disk_usage_is_asked_for(config))
 		return;
 	percent = disk_usage_measure(node);
 	usage = fail > 0 && percent > fail ? DISK_USAGE_FULL
@@ -182,7 +189,7 @@ disk_usage_tick(struct node *node)
 {
 	uint64_t now = env_monotonic_ns(node->env);
 
-	if (now < node->disk_usage_next_ns)
+	if (!disk_usage_is_asked_for(node->config) || now < node->disk_usage_next_ns)
 		return;
 	node->disk_usage_next_ns = now + DISK_USAGE_INTERVAL_NS;
 	/* Not taken: the node stops. */
