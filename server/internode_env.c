@@ -45,17 +45,18 @@ static const struct {
     [CLUSTER_STAGE_STREAM] = {NODE_STAGE_STREAM, false},
 };
 
+/* `loop`: that runs up to `here` of them itself; NULL: none does. */
 static size_t
 internode_run_or_submit(struct node *node, enum cluster_stage stage, struct task *first,
-    size_t count, size_t here, struct worker *worker, struct task **rest)
+    size_t count, struct loop *loop, size_t here, struct task **rest)
 {
 	struct stage *target = node->stages[internode_stages[stage].stage];
 	size_t done = 0;
 
 	*rest = first;
-	if (here > 0 && stage_service_ns(target) < INTERNODE_INLINE_SERVICE_NS)
+	if (loop != NULL && stage_service_ns(target) < INTERNODE_INLINE_SERVICE_NS)
 		done = stage_run_here(
-		    target, first, here, node->network->inline_budget_ns, worker, rest);
+		    target, first, here, loop->inline_budget_ns, &loop->worker, rest);
 	if (done == count)
 		return done;
 	return done + stage_submit(target, *rest, count - done, rest);
@@ -90,7 +91,7 @@ internode_run_responses(struct loop *loop)
 	self->response_count = 0;
 	/* All of them here, as long as the budget lasts: they are answers to clients, and hardly any work. */
 	internode_run_or_submit(
-	    loop->node, CLUSTER_STAGE_REQUEST_RESPONSE, first, count, count, &loop->worker, &rest);
+	    loop->node, CLUSTER_STAGE_REQUEST_RESPONSE, first, count, loop, count, &rest);
 	while (rest != NULL) {
 		struct task *task = rest;
 
@@ -105,19 +106,19 @@ internode_submit(struct cluster_env *env, enum cluster_stage stage, struct task 
     size_t count, struct worker *worker, struct task **rest)
 {
 	struct node *node = ((struct internode *)env)->node;
-	size_t here = 0, here_max = node->network->inline_tasks_max;
+	struct loop *loop = NULL;
+	size_t here = 0;
 
 	if (worker_is_current(worker) && worker->is_loop && internode_stages[stage].is_short) {
-		struct loop *loop = (struct loop *)((char *)worker - offsetof(struct loop, worker));
-
+		loop = (struct loop *)((char *)worker - offsetof(struct loop, worker));
 		if (stage == CLUSTER_STAGE_REQUEST_RESPONSE && count == 1 &&
 		    internode_collect_response(loop->internode, first)) {
 			*rest = NULL;
 			return 1;
 		}
-		here = count < here_max ? count : here_max;
+		here = count < loop->inline_tasks_max ? count : loop->inline_tasks_max;
 	}
-	return internode_run_or_submit(node, stage, first, count, here, worker, rest);
+	return internode_run_or_submit(node, stage, first, count, loop, here, rest);
 }
 
 /* ---- Timers --------------------------------------------------------------------------------- */

@@ -26,6 +26,9 @@ enum {
 	LOOP_IDLE_TICK_US = 1000000,
 	LOOP_STALL_BYTE_NS = 1000, /* a large request has to come at 1 MB a second at least, */
 	LOOP_INLINE_SERVICE_NS = 50 * 1000, /* slower tasks are the stage's threads' */
+	LOOP_INLINE_BUDGET_NS = 1000 * 1000,
+	LOOP_INLINE_BUDGET_ALONE_NS = 10 * 1000 * 1000,
+	LOOP_INLINE_TASKS_SHARED = 32, /* where other cores would stand idle */
 };
 
 /* ... once this has gone by. */
@@ -339,7 +342,6 @@ loop_may_run(enum request_stage kind)
 static void
 loop_dispatch_batch(struct loop *loop, enum request_stage kind)
 {
-	struct network *network = loop->network;
 	struct loop_batch batch = loop->batches[kind];
 	struct stage *stage = loop->node->stages[loop_stages[kind]];
 	struct task *rest = batch.first;
@@ -354,10 +356,10 @@ loop_dispatch_batch(struct loop *loop, enum request_stage kind)
 		return;
 	}
 	if (loop_may_run(kind) && stage_service_ns(stage) < LOOP_INLINE_SERVICE_NS) {
-		size_t here = count < network->inline_tasks_max ? count : network->inline_tasks_max;
+		size_t here = count < loop->inline_tasks_max ? count : loop->inline_tasks_max;
 
 		done = stage_run_here(
-		    stage, batch.first, here, network->inline_budget_ns, &loop->worker, &rest);
+		    stage, batch.first, here, loop->inline_budget_ns, &loop->worker, &rest);
 	}
 	if (done == count)
 		return;
@@ -708,6 +710,17 @@ loop_wait(struct loop *loop)
 	loop_note_now(loop);
 }
 
+/* With nobody to share with, what is handed over only waits for the same cores, and costs switches of threads. */
+static void
+loop_choose_share(struct loop *loop)
+{
+	bool is_shared =
+	    loop->network->has_more_cores && !cpu_pressure_is_high(&loop->pressure, loop->now_ns);
+
+	loop->inline_budget_ns = is_shared ? LOOP_INLINE_BUDGET_NS : LOOP_INLINE_BUDGET_ALONE_NS;
+	loop->inline_tasks_max = is_shared ? LOOP_INLINE_TASKS_SHARED : SIZE_MAX;
+}
+
 static void *
 loop_main(void *argument)
 {
@@ -717,8 +730,10 @@ loop_main(void *argument)
 	worker_enter(&loop->worker);
 	log_thread_name("Native-Transport-%u", loop->index + 1);
 	loop->now_ns = env_monotonic_ns(node->env);
+	cpu_pressure_init(&loop->pressure);
 	while (!loop_is_over(loop)) {
 		loop_wait(loop);
+		loop_choose_share(loop);
 		loop_run_messages(loop);
 		if (loop->internode != NULL)
 			internode_turn(loop);
@@ -734,6 +749,7 @@ loop_main(void *argument)
 		loop_housekeeping(loop);
 		loop_note_drained(loop);
 	}
+	cpu_pressure_fini(&loop->pressure);
 	worker_leave(&loop->worker);
 	return NULL;
 }

@@ -12,7 +12,8 @@
  *
  * Where a stage is idle and its tasks are short, the loop runs them itself as one of the stage's threads
  * (stage_run_here(); Cassandra's SEPExecutor.maybeExecuteImmediately): no queue, no wake, no switch
- * of threads. What is slow, or more than the loop's share of a turn, goes to the stage's threads.
+ * of threads. What is slow, or more than the loop's share of a turn, goes to the stage's threads. The share is larger where
+ * no core is free for those (cpu_pressure.h).
  *
  * Other threads reach a loop by two ways: finished requests (a lock-free list) and messages (a locked
  * list). Both wake it by its eventfd, and only when it sleeps or is about to.
@@ -24,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/lock.h"
+#include "server/cpu_pressure.h"
 #include "server/executor.h"
 #include "server/metrics.h"
 #include "server/read_block.h"
@@ -75,6 +77,9 @@ struct loop {
 	struct worker worker;
 	uint64_t now_ns; /* of this turn; submitted_ns of what it reads */
 	bool is_now_known;
+	struct cpu_pressure pressure;
+	uint64_t inline_budget_ns; /* what it runs itself in this turn */
+	size_t inline_tasks_max;
 	struct loop_batch batches[REQUEST_STAGE_COUNT];
 	struct loop_batch stalled[REQUEST_STAGE_COUNT]; /* the stage was full; retried each turn */
 	struct request *done_here, *done_here_last; /* oldest first */

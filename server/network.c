@@ -22,9 +22,6 @@
 enum {
 	NETWORK_BACKLOG = 1024,
 	NETWORK_ACCEPTS_MAX = 64, /* in one turn */
-	NETWORK_INLINE_BUDGET_NS = 1000 * 1000,
-	NETWORK_INLINE_BUDGET_ALONE_NS = 10 * 1000 * 1000,
-	NETWORK_INLINE_TASKS_SHARED = 32, /* where other cores would stand idle */
 };
 
 /* ---- construction ------------------------------------------------------------------------------------- */
@@ -57,15 +54,7 @@ network_configure(struct network *network)
 		network->version_max =
 		    (uint8_t)config->native_transport_max_negotiable_protocol_version;
 	network->is_throwing = config->native_transport_throw_on_overload;
-	/* With a loop on each core there is nobody to share with: what is handed over only waits
-	 * for the same cores, and costs switches of threads. */
-	if (config->cores > network->loop_count) {
-		network->inline_budget_ns = NETWORK_INLINE_BUDGET_NS;
-		network->inline_tasks_max = NETWORK_INLINE_TASKS_SHARED;
-	} else {
-		network->inline_budget_ns = NETWORK_INLINE_BUDGET_ALONE_NS;
-		network->inline_tasks_max = UINT32_MAX;
-	}
+	network->has_more_cores = config->cores > network->loop_count;
 	if (authenticator != NULL && strstr(authenticator, "AllowAllAuthenticator") == NULL) {
 		snprintf(network->authenticator_class, sizeof(network->authenticator_class), "%s%s",
 		    strchr(authenticator, '.') == NULL ? "org.apache.cassandra.auth." : "",

@@ -26,8 +26,7 @@ struct network {
 	struct limits limits;
 	uint32_t frame_size_max;
 	uint64_t receive_queue_bytes; /* of one connection, before the shared limits count */
-	uint64_t inline_budget_ns; /* what a loop runs itself in one turn */
-	uint32_t inline_tasks_max;
+	bool has_more_cores; /* than loops */
 	uint64_t idle_timeout_ns; /* 0: none */
 	uint8_t version_max;
 	atomic_bool allows_older_versions; /* than version_max */
