@@ -534,17 +534,26 @@ segment_list_free(struct segment_file *files, size_t count)
 
 /* ---- replay ---------------------------------------------------------------------------------- */
 
+/* Bytes from `offset` on. What pads the last record may be cut off, and `offset` then lies behind the end. */
+static size_t
+segment_left(struct slice content, uint32_t offset)
+{
+	return offset < content.size ? content.size - offset : 0;
+}
+
 /* Is there the header of a record of this very segment at `offset`? */
 static bool
 segment_is_record(struct slice content, uint64_t id, uint32_t offset, uint32_t *length)
 {
-	const uint8_t *at = content.data + offset;
+	size_t left = segment_left(content, offset);
+	const uint8_t *at;
 	uint8_t sealed[16];
 
-	if (content.size - offset < SEGMENT_RECORD_HEADER_SIZE)
+	if (left < SEGMENT_RECORD_HEADER_SIZE)
 		return false;
+	at = content.data + offset;
 	*length = load_u32(at);
-	if (*length == 0 || *length > content.size - offset - SEGMENT_RECORD_HEADER_SIZE)
+	if (*length == 0 || *length > left - SEGMENT_RECORD_HEADER_SIZE)
 		return false;
 	store_u64(sealed, id);
 	store_u32(sealed + 8, offset);
@@ -559,7 +568,7 @@ segment_replay_records(const struct segment_file *file, struct slice content, ui
 {
 	uint32_t offset = SEGMENT_HEADER_SIZE;
 
-	while (content.size - offset >= SEGMENT_RECORD_HEADER_SIZE) {
+	while (segment_left(content, offset) >= SEGMENT_RECORD_HEADER_SIZE) {
 		const uint8_t *at = content.data + offset;
 		struct commitlog_position position;
 		struct slice payload;
@@ -578,7 +587,7 @@ segment_replay_records(const struct segment_file *file, struct slice content, ui
 				totals->torn++;
 			do {
 				offset += SEGMENT_ALIGNMENT;
-			} while (content.size - offset >= SEGMENT_RECORD_HEADER_SIZE &&
+			} while (segment_left(content, offset) >= SEGMENT_RECORD_HEADER_SIZE &&
 			    !segment_is_record(content, file->id, offset, &length));
 			continue;
 		}
