@@ -37,6 +37,8 @@ struct snitch_samples {
 	/* The updating thread's. */
 	uint32_t taken; /* of `written` */
 	uint32_t count;
+	bool has_changed; /* median_us is of what was kept before */
+	double median_us;
 	struct sample kept[SAMPLES_KEPT]; /* ascending by latency */
 };
 
@@ -149,6 +151,7 @@ samples_add(struct snitch_samples *samples, double weight, double chance, uint32
 	for (; at + 1 < samples->count && kept[at + 1].latency_us < latency_us; at++)
 		kept[at] = kept[at + 1];
 	kept[at] = sample;
+	samples->has_changed = true;
 }
 
 static void
@@ -169,13 +172,19 @@ samples_take_recent(struct snitch *snitch, struct snitch_samples *samples, doubl
 			&samples->recent[samples->taken % SAMPLES_RECENT], memory_order_relaxed));
 }
 
-/* The least latency that half of the weight does not exceed. */
+/*
+ * The least latency that half of the weight does not exceed. Without another sample it stays what it was: all weights change
+ * together.
+ */
 static double
-samples_median(const struct snitch_samples *samples)
+samples_median(struct snitch_samples *samples)
 {
 	double total = 0, sum = 0;
 	uint32_t i;
 
+	if (!samples->has_changed)
+		return samples->median_us;
+	samples->has_changed = false;
 	for (i = 0; i < samples->count; i++)
 		total += samples->kept[i].weight;
 	for (i = 0; i + 1 < samples->count; i++) {
@@ -183,7 +192,8 @@ samples_median(const struct snitch_samples *samples)
 		if (sum * 2 >= total)
 			break;
 	}
-	return samples->kept[i].latency_us;
+	samples->median_us = samples->kept[i].latency_us;
+	return samples->median_us;
 }
 
 /* Forget everything, or (by the factor) make all weights relative to a later moment. */

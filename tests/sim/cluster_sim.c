@@ -138,10 +138,10 @@ struct run {
 	bool was_used[NODES];
 	uint32_t away; /* 1 + the one node that is not up, or is to die; 0: none */
 	enum change_kind kind;
-	bool is_changing, has_asked, is_resuming, is_repairing;
-	uint32_t
-	    repairing; /* the node whose ranges are repaired before a dead one is given up; NODES: all were */
-	uint32_t repair_number;
+	bool is_changing, has_asked, is_resuming;
+	/* Whose ranges are repaired before a dead one is given up. */
+	bool is_repairing[NODES], is_repaired[NODES];
+	uint32_t repair_numbers[NODES];
 	uint32_t subject, newcomer; /* newcomer 0: not yet, or nobody */
 	uint64_t changed_ns;
 	struct ring_change change;
@@ -779,8 +779,10 @@ change_begin(struct run *run)
 	    run_unused(run, datacenter) == NODES)
 		return;
 	run->is_changing = true;
-	run->has_asked = run->is_resuming = run->is_repairing = false;
-	run->repairing = run->newcomer = run->attempts = 0;
+	run->has_asked = run->is_resuming = false;
+	memset(run->is_repairing, 0, sizeof(run->is_repairing));
+	memset(run->is_repaired, 0, sizeof(run->is_repaired));
+	run->newcomer = run->attempts = 0;
 	run->changed_ns = world_now(run->world);
 	run->subject = subject;
 	world_note(run->world, "change: %s, %u",
@@ -882,12 +884,9 @@ no_line(void *context, const struct repair_line *line)
 	(void)line;
 }
 
-/*
- * A write that the dead node and one other have is on one node only, and with the hint of a dead coordinator even that is all:
- * whoever gives up a node for good repairs what is left first. True: all is repaired.
- */
+/* True: the node's ranges are repaired. */
 static bool
-change_repair(struct run *run)
+change_repair_node(struct run *run, uint32_t node)
 {
 	struct repair_options options = {.keyspace = "ks",
 	    .parallelism = REPAIR_PARALLEL,
@@ -896,33 +895,45 @@ change_repair(struct run *run)
 	struct repair_status status = {0};
 	struct error err;
 
-	for (; run->repairing < NODES; run->repairing++, run->is_repairing = false) {
-		if (!run->is_member[run->repairing] || run->repairing == run->subject)
-			continue;
-		if (!ring_serves(run->ring, run->repairing)) {
-			run->is_repairing = false;
-			return false;
-		}
-		if (!run->is_repairing) {
-			run->is_repairing = repairs_start(ring_repairs(run->ring, run->repairing),
-						&options, &run->repair_number, &err) == 0;
-			if (!run->is_repairing)
-				world_note(run->world, "change: the repair of %u is refused: %s",
-				    run->repairing, err.text);
-			return false;
-		}
-		if (repairs_status(ring_repairs(run->ring, run->repairing), run->repair_number, 0,
-			no_line, NULL, &status) &&
-		    !status.is_done)
-			return false;
-		if (!status.is_done || status.has_failed) {
-			world_note(run->world, "change: the repair of %u has failed: %s",
-			    run->repairing, status.failure);
-			run->is_repairing = false;
-			return false;
-		}
+	if (!ring_serves(run->ring, node)) {
+		run->is_repairing[node] = false;
+		return false;
 	}
-	return true;
+	if (!run->is_repairing[node]) {
+		run->is_repairing[node] = repairs_start(ring_repairs(run->ring, node), &options,
+					      &run->repair_numbers[node], &err) == 0;
+		if (!run->is_repairing[node])
+			world_note(
+			    run->world, "change: the repair of %u is refused: %s", node, err.text);
+		return false;
+	}
+	if (repairs_status(ring_repairs(run->ring, node), run->repair_numbers[node], 0, no_line,
+		NULL, &status) &&
+	    !status.is_done)
+		return false;
+	run->is_repairing[node] = false;
+	if (status.is_done && !status.has_failed)
+		return true;
+	world_note(run->world, "change: the repair of %u has failed: %s", node, status.failure);
+	return false;
+}
+
+/*
+ * A write that the dead node and one other have is on one node only, and with the hint of a dead coordinator even that is all:
+ * whoever gives up a node for good repairs what is left first. True: all is repaired.
+ */
+static bool
+change_repair(struct run *run)
+{
+	bool is_repaired = true;
+
+	for (uint32_t i = 0; i < NODES; i++) {
+		if (!run->is_member[i] || i == run->subject || run->is_repaired[i])
+			continue;
+		run->is_repaired[i] = change_repair_node(run, i);
+		is_repaired &= run->is_repaired[i];
+	}
+	return is_repaired;
 }
 
 static void

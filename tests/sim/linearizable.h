@@ -37,22 +37,44 @@ struct operation {
 struct linearizable {
 	const struct operation *operations;
 	uint32_t count, key;
+	const struct operation **writers; /* by what they write */
+	uint32_t writer_count;
 	int64_t *order; /* the values after 0, in order */
 	uint32_t length;
 	char why[200];
 };
 
-static const struct operation *
-linearizable_writer(const struct linearizable *history, int64_t value)
+static int
+linearizable_compare(const void *a, const void *b)
+{
+	int64_t left = (*(const struct operation *const *)a)->written;
+	int64_t right = (*(const struct operation *const *)b)->written;
+
+	return (left > right) - (left < right);
+}
+
+/* Who writes what, so that a value's writer is found at once. */
+static void
+linearizable_find_writers(struct linearizable *history)
 {
 	for (uint32_t i = 0; i < history->count; i++) {
 		const struct operation *each = &history->operations[i];
 
-		if (each->key == history->key && each->outcome != OUTCOME_READ &&
-		    each->written == value)
-			return each;
+		if (each->key == history->key && each->outcome != OUTCOME_READ)
+			history->writers[history->writer_count++] = each;
 	}
-	return NULL;
+	qsort(history->writers, history->writer_count, sizeof(struct operation *),
+	    linearizable_compare);
+}
+
+static const struct operation *
+linearizable_writer(const struct linearizable *history, int64_t value)
+{
+	const struct operation wanted = {.written = value}, *key = &wanted;
+	const struct operation **found = bsearch(&key, history->writers, history->writer_count,
+	    sizeof(struct operation *), linearizable_compare);
+
+	return found == NULL ? NULL : *found;
 }
 
 /* Put a value that was there, and those before it that it needs, to the front of the reversed order. */
@@ -193,13 +215,16 @@ linearizable_find_moments(struct linearizable *history)
 static bool
 linearizable_check(const struct operation *operations, uint32_t count, uint32_t key, char *why)
 {
-	struct linearizable history = {operations, count, key, NULL, 0, ""};
+	struct linearizable history = {.operations = operations, .count = count, .key = key};
 	bool is_sound;
 
 	history.order = calloc((size_t)count + 1, sizeof(*history.order));
+	history.writers = calloc((size_t)count + 1, sizeof(struct operation *));
+	linearizable_find_writers(&history);
 	is_sound = linearizable_find_order(&history) && linearizable_find_moments(&history);
 	snprintf(why, sizeof(history.why), "%s", history.why);
 	free(history.order);
+	free(history.writers);
 	return is_sound;
 }
 
