@@ -50,7 +50,7 @@ enum {
 	ALL_PARTITIONS = FIRST_PAIR + 2 * PAIRS,
 	PAGE = 5, /* rows */
 	OPERATIONS_MAX = 8000,
-	DESIGNERS = 2, /* clients that change the schema */
+	DESIGNERS = 4, /* clients that change the schema */
 	SCHEMA_CHANGES_MAX = 1000,
 	NAMED_KEYS = 2, /* partitions of each table that they make */
 	STORY_LINES = 2000,
@@ -443,24 +443,28 @@ designer_begin(struct run *run, uint32_t node, enum ring_schema_kind kind, uint3
 	return designed;
 }
 
-/* Few are dropped: there shall be something to write to. */
+/* At one node, and at another one at the same moment: often the same. */
 static void
-designer_look(struct run *run)
+designer_look(struct run *run, uint32_t first, uint32_t second)
 {
+	/* Few are dropped: there shall be something to write to. */
 	static const enum ring_schema_kind kinds[] = {
 	    RING_CREATE, RING_CREATE, RING_ALTER, RING_ALTER, RING_DROP};
-	uint32_t node = world_chance(run->world, NODES);
+	uint32_t nodes[] = {first, second};
 	uint32_t name = world_chance(run->world, RING_NAMES);
-	enum ring_schema_kind kind = kinds[world_chance(run->world, 5)];
 
-	/* A repair of a table that is dropped fails; who gives up a node needs one that does not. */
-	if (kind == RING_DROP && run->is_changing && !run->has_asked &&
-	    (run->kind == CHANGE_REMOVE || run->kind == CHANGE_REPLACE))
-		return;
-	/* The last one is of peace. */
-	if (run->designing < DESIGNERS && run->designed_count + 1 < SCHEMA_CHANGES_MAX &&
-	    ring_serves(run->ring, node))
-		(void)designer_begin(run, node, kind, name);
+	for (uint32_t i = 0; i < 2; i++) {
+		enum ring_schema_kind kind = kinds[world_chance(run->world, 5)];
+
+		/* A repair of a table that is dropped fails; who gives up a node needs one that does not. */
+		if (kind == RING_DROP && run->is_changing && !run->has_asked &&
+		    (run->kind == CHANGE_REMOVE || run->kind == CHANGE_REPLACE))
+			continue;
+		/* The last one is of peace. */
+		if (run->designing < DESIGNERS && run->designed_count + 1 < SCHEMA_CHANGES_MAX &&
+		    ring_serves(run->ring, nodes[i]))
+			(void)designer_begin(run, nodes[i], kind, name);
+	}
 	if (ring_schema_broken(run->ring) != NULL)
 		run_break(run, "schema: %s", ring_schema_broken(run->ring));
 }
@@ -713,6 +717,9 @@ trouble(struct run *run)
 	uint8_t groups[NODES];
 
 	run->troubles++;
+	/* On both sides of it. */
+	if (world_chance(run->world, 2) == 0)
+		designer_look(run, a, b);
 	switch (world_chance(run->world, 5)) {
 	case 0:
 		if (a != b)
@@ -1009,7 +1016,8 @@ run_clients(struct run *run)
 			if (!run->clients[i].is_busy && world_chance(run->world, 12) == 0)
 				client_begin(&run->clients[i]);
 		if (world_chance(run->world, 100) == 0)
-			designer_look(run);
+			designer_look(
+			    run, world_chance(run->world, NODES), world_chance(run->world, NODES));
 		if (world_chance(run->world, 150) == 0)
 			trouble(run);
 		if (run->is_changing) {
