@@ -398,6 +398,7 @@ coordinator_write_local(struct coordinator *coordinator, struct coordinator_writ
 	for (uint32_t i = 0; i < count; i++)
 		state->writes[i] = (struct store_write){.mutation = &write->mutations[i],
 		    .is_durable = write->keyspace->durable_writes,
+		    .leads_counters = write->type == WRITE_COUNTER,
 		    .on_done = coordinator_write_one_done,
 		    .context = state,
 		    .scratch = write->scratch};

@@ -689,6 +689,7 @@ write_part_fill(struct write_part *part, const struct mutation *mutation,
 	}
 	part->local = (struct store_write){.mutation = mutation,
 	    .is_durable = plan->is_durable,
+	    .leads_counters = part->request->type == WRITE_COUNTER,
 	    .on_done = write_local_done,
 	    .context = part,
 	    .scratch = scratch};

@@ -8,8 +8,9 @@
 
 /*
  * The counter cache: for counters that this node has led, the shard that it wrote last, so that the next increment need
- * not be read before it is written. Filled by what goes into the memtable, whoever sent it; of two shards the one with the
- * higher clock stays. A deletion in a counter table makes the whole table another owner. Key: the partition key, the
+ * not be read before it is written. Filled by what this node leads. What others send, as repairs and hints do, may have
+ * a shard of long ago: it renews what is cached where it has the higher clock, and where nothing is cached it is not
+ * kept, or the next increment would begin with it. A deletion in a counter table makes the whole table another owner. Key: the partition key, the
  * row's position (a static row has none), the column's name, each with its length. Cassandra: CounterCacheKey.
  */
 struct counter_cached {
@@ -81,7 +82,7 @@ counter_cache_is_newer(const struct cached *old, const struct cached *entry)
 
 static void
 counter_cache_note_row(struct store *store, uint64_t owner, struct slice key, const struct row *row,
-    struct buffer *scratch)
+    bool leads, struct buffer *scratch)
 {
 	for (uint32_t i = 0; i < row->cell_count; i++) {
 		const struct cell *cell = &row->cells[i];
@@ -98,7 +99,10 @@ counter_cache_note_row(struct store *store, uint64_t owner, struct slice key, co
 			continue;
 		*(struct counter_cached *)(void *)entry->value =
 		    (struct counter_cached){shard.clock, shard.count};
-		entry_cache_put(store->counter_cache, entry, counter_cache_is_newer);
+		if (leads)
+			entry_cache_put(store->counter_cache, entry, counter_cache_is_newer);
+		else
+			entry_cache_renew(store->counter_cache, entry, counter_cache_is_newer);
 	}
 }
 
@@ -125,7 +129,7 @@ counter_cache_deletes(const struct partition_update *update)
 }
 
 void
-counter_cache_note(struct table_store *table, const struct partition_update *update)
+counter_cache_note(struct table_store *table, const struct partition_update *update, bool leads)
 {
 	struct store *store = table->store;
 	struct buffer scratch;
@@ -140,9 +144,11 @@ counter_cache_note(struct table_store *table, const struct partition_update *upd
 	owner = atomic_load(&table->counter_cache_owner);
 	buffer_init(&scratch);
 	if (update->static_row != NULL)
-		counter_cache_note_row(store, owner, update->key, update->static_row, &scratch);
+		counter_cache_note_row(
+		    store, owner, update->key, update->static_row, leads, &scratch);
 	for (uint32_t i = 0; i < update->row_count; i++)
-		counter_cache_note_row(store, owner, update->key, &update->rows[i], &scratch);
+		counter_cache_note_row(
+		    store, owner, update->key, &update->rows[i], leads, &scratch);
 	buffer_fini(&scratch);
 }
 
@@ -229,7 +235,7 @@ counter_cache_load(struct table_store *table, struct slice bytes, struct error *
 	if (entry != NULL)
 		*(struct counter_cached *)(void *)entry->value =
 		    (struct counter_cached){shard.clock, shard.count};
-	/* Whoever updated it meanwhile has put its shard in place of the promise. */
+	/* Whoever updated it meanwhile has put its shard in place of the promise, or taken that away. */
 	entry_cache_fulfil(cache, promise, entry);
 	return rc;
 }

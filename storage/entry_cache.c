@@ -337,6 +337,25 @@ entry_cache_put(struct entry_cache *cache, struct cached *entry, entry_cache_new
 }
 
 void
+entry_cache_renew(struct entry_cache *cache, struct cached *entry, entry_cache_newer_fn is_newer)
+{
+	struct entry_cache_shard *shard = entry_cache_shard(cache, entry->hash);
+	struct cached **link;
+
+	lock_take(&shard->lock);
+	link = entry_cache_find_locked(shard, entry->owner, entry->hash, cached_key(entry));
+	if (*link != NULL && (*link)->is_promise) {
+		entry_cache_unlink_locked(shard, link);
+	} else if (*link != NULL && is_newer(*link, entry)) {
+		entry_cache_unlink_locked(shard, link);
+		entry_cache_link_locked(cache, shard, entry);
+		entry = NULL;
+	}
+	lock_drop(&shard->lock);
+	cached_unref(entry);
+}
+
+void
 entry_cache_remove(struct entry_cache *cache, uint64_t owner, struct slice key, uint64_t hash)
 {
 	uint32_t mixed = entry_cache_hash(owner, hash);

@@ -64,6 +64,12 @@ void entry_cache_fulfil(struct entry_cache *cache, struct cached *promise, struc
 typedef bool (*entry_cache_newer_fn)(const struct cached *old, const struct cached *entry);
 void
 entry_cache_put(struct entry_cache *cache, struct cached *entry, entry_cache_newer_fn is_newer);
+/*
+ * Put it in place of a value where `is_newer` says so, and nowhere else; a promise is taken away. The reference is taken
+ * over.
+ */
+void
+entry_cache_renew(struct entry_cache *cache, struct cached *entry, entry_cache_newer_fn is_newer);
 void entry_cache_remove(struct entry_cache *cache, uint64_t owner, struct slice key, uint64_t hash);
 void entry_cache_clear(struct entry_cache *cache);
 

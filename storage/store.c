@@ -223,10 +223,10 @@ store_admit(struct store *store, struct store_write *write, struct error *err)
 
 /* What was cached of these rows is old; also after a failure, of which a part may be in. */
 static void
-store_note_written(const struct mutation *mutation, bool has_failed)
+store_note_written(const struct store_write *write, bool has_failed)
 {
-	for (uint32_t i = 0; i < mutation->update_count; i++) {
-		const struct partition_update *update = &mutation->updates[i];
+	for (uint32_t i = 0; i < write->mutation->update_count; i++) {
+		const struct partition_update *update = &write->mutation->updates[i];
 		struct table_store *table =
 		    atomic_load_explicit(&update->table->user, memory_order_acquire);
 
@@ -234,7 +234,7 @@ store_note_written(const struct mutation *mutation, bool has_failed)
 		if (row_cache_is_used(table))
 			row_cache_invalidate(table, update->key, update->token);
 		if (table_is_counter(update->table) && !has_failed)
-			counter_cache_note(table, update);
+			counter_cache_note(table, update, write->leads_counters);
 	}
 }
 
@@ -291,7 +291,7 @@ store_insert(struct store *store, const struct store_write *write, struct slice 
 		rc = commitlog_add(store->commitlog, record, slots, count, position, err);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
 		rc = memtable_apply(memtables[i], &mutation->updates[i], err);
-	store_note_written(mutation, rc != 0);
+	store_note_written(write, rc != 0);
 done:
 	op_order_end(&store->order, ticket);
 	if (measured != NULL)

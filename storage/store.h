@@ -157,6 +157,9 @@ struct table_store *store_table(struct store *store, const struct table_metadata
 struct store_write {
 	const struct mutation *mutation;
 	bool is_durable; /* keyspace's durable_writes */
+	/* This node's counter shards in it are its newest: they were made of what it had before, and nobody else makes any
+	 * meanwhile. */
+	bool leads_counters;
 	void (*on_done)(struct store_write *write, const struct error *err);
 	void *context;
 	struct buffer *scratch; /* of the calling worker, used during the call; NULL: one is made */

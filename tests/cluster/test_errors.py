@@ -226,6 +226,7 @@ def test_a_full_disk_of_a_replica_refuses_its_writes(tmp_path):
         full.stop()
         full.options = {}
         full.start()
+        ring[0].wait_sees(UN=ring.nodes)
         wait_until(lambda: refused() == set(), "the end of it")
     finally:
         ring.end()
