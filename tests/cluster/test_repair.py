@@ -528,6 +528,8 @@ def test_a_repair_while_a_node_bootstraps(new_ring):
 def test_two_repairs_of_one_table_at_once_and_one_that_is_dropped(slow_ring):
     ring = slow_ring
     repairs = [Started(ring[0], "ks"), Started(ring[1], "-full", "ks")]
+    wait_until(lambda: all([row[1] for row in sessions_of(node)] in (["PREPARED"], ["REPAIRING"])
+                           for node in ring.nodes), "a session that has the data in hand")
     wait_until(lambda: is_streaming(ring[2]), "streams")
     # An incremental repair of what another one has in hand is refused; full ones are not in anybody's way.
     status, text = Started(ring[1], "ks").end()
