@@ -153,7 +153,6 @@ void
 store_flush_ended(struct store *store, uint64_t bytes)
 {
 	atomic_fetch_sub(&store->flushing_bytes, bytes);
-	atomic_store(&store->has_flush_error, false);
 	pthread_mutex_lock(&store->flush_mutex);
 	pthread_cond_broadcast(&store->flush_cond);
 	pthread_mutex_unlock(&store->flush_mutex);
@@ -161,7 +160,8 @@ store_flush_ended(struct store *store, uint64_t bytes)
 }
 
 void
-store_flush_failed(struct store *store, struct table_store *table, const struct error *err)
+store_flush_failed(
+    struct store *store, struct table_store *table, bool is_first, const struct error *err)
 {
 	char left_out[LOG_LIMIT_TEXT_MAX];
 
@@ -173,7 +173,8 @@ store_flush_failed(struct store *store, struct table_store *table, const struct 
 	lock_take(&store->waiting_lock);
 	store->flush_error = *err;
 	lock_drop(&store->waiting_lock);
-	atomic_store(&store->has_flush_error, true);
+	if (is_first)
+		atomic_fetch_add(&store->failing_flushes, 1);
 	pthread_mutex_lock(&store->flush_mutex);
 	pthread_cond_broadcast(&store->flush_cond);
 	pthread_mutex_unlock(&store->flush_mutex);
@@ -203,7 +204,7 @@ store_admit(struct store *store, struct store_write *write, struct error *err)
 	default:
 		return error_set(err, ERROR_SHUTDOWN, "the node is drained and takes no writes");
 	}
-	if (atomic_load_explicit(&store->has_flush_error, memory_order_relaxed)) {
+	if (atomic_load_explicit(&store->failing_flushes, memory_order_relaxed) != 0) {
 		lock_take(&store->waiting_lock);
 		error_set(err, store->flush_error.code,
 		    "writes are refused while data cannot be flushed: %s. %s; writes go on by "

@@ -78,8 +78,8 @@ struct store {
 	struct store_write *waiting_first, *waiting_last; /* writes that wait for memory */
 	atomic_uint waiting_count;
 	struct error flush_error;
-	atomic_bool has_flush_error;
-	atomic_uint failing_flushes; /* those that failed the last time */
+	atomic_uint
+	    failing_flushes; /* those that failed the last time; while there are some, writes are refused */
 	struct log_limit flush_error_log;
 
 	/* Signalled when a flush has ended. */
@@ -104,9 +104,10 @@ void store_relieve_memory(struct store *store);
 void store_resume_waiting(struct store *store);
 /* Is this table's stretch of the commit log a stretch of ours? */
 bool store_is_own_log(const struct store *store, const struct sstable_stats *stats);
-/* A flush ended well and `bytes` of memtables are free; or it failed and will be tried again. */
+/* A flush ended well and `bytes` of memtables are free; or it failed, for the first time or again, and will be tried again. */
 void store_flush_ended(struct store *store, uint64_t bytes);
-void store_flush_failed(struct store *store, struct table_store *table, const struct error *err);
+void store_flush_failed(
+    struct store *store, struct table_store *table, bool is_first, const struct error *err);
 /* Something failed; path: what was read or written, NULL where that is not known. Any thread, waits for nothing. */
 void store_note_failure(
     struct store *store, enum store_failure failure, const char *path, const struct error *err);

@@ -130,7 +130,7 @@ store_replay_record(
 	/* Replay does not wait: one thread, and a flush is begun as soon as the budget says so. */
 	while (!store_has_memory(store)) {
 		store_relieve_memory(store);
-		if (atomic_load(&store->has_flush_error))
+		if (atomic_load(&store->failing_flushes) != 0)
 			return error_set(
 			    err, store->flush_error.code, "%s", store->flush_error.text);
 		usleep(1000);

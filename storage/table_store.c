@@ -711,6 +711,7 @@ table_flush_run(void *argument)
 	struct lifecycle *lifecycle = NULL;
 	uint64_t began = env_monotonic_ns(store->env), bytes;
 	struct error err;
+	bool is_first;
 
 	if (!atomic_load(&table->is_dropped) && !memtable_is_empty(flush->memtable)) {
 		if (table_flush_write(flush, &sstable, &lifecycle, &err) != 0 ||
@@ -723,11 +724,10 @@ table_flush_run(void *argument)
 				    err.code == ERROR_NO_SPACE ? STORE_FAILURE_SPACE
 							       : STORE_FAILURE_WRITE,
 				    flush->directory, &err);
-			if (!flush->is_failing)
-				atomic_fetch_add(&store->failing_flushes, 1);
+			is_first = !flush->is_failing;
 			flush->is_failing = true;
 			atomic_store(&flush->needs_retry, true);
-			store_flush_failed(store, table, &err);
+			store_flush_failed(store, table, is_first, &err);
 			return;
 		}
 	}

@@ -220,3 +220,24 @@ def test_connections_are_closed_when_the_transports_stop(new_server):
         server.connect()
     server.wait_until(lambda: server.nodetool("statusgossip") == "not running\n", "stop of gossip")
     assert server.stop() == 0
+
+
+def test_a_flush_that_ends_well_does_not_hide_one_that_fails(new_server):
+    server = new_server(disk_failure_policy="ignore")
+    session = filled(server)
+    session.execute("CREATE TABLE ks.u (k int PRIMARY KEY)")
+    session.execute("INSERT INTO ks.t (k, v) VALUES (1, 'x')")
+    session.execute("INSERT INTO ks.u (k) VALUES (1)")
+    folder = glob.glob(os.path.join(server.path, "data/data/ks/t-*"))[0]
+    put_file_in_place_of(folder)
+    server.nodetool("flush", "ks", "t", status=2)
+    server.nodetool("flush", "ks", "u")
+    for key in range(20):
+        with pytest.raises(Exception, match="writes are refused while data cannot be flushed"):
+            session.execute(f"INSERT INTO ks.u (k) VALUES ({key})")
+        time.sleep(0.1)
+    os.unlink(folder)
+    os.rename(folder + ".away", folder)
+    server.wait_until(lambda: "flushing works again" in server.log(), "flush of what failed")
+    session.execute("INSERT INTO ks.u (k) VALUES (1)")
+    assert read_all(session) == set(range(KEYS))
