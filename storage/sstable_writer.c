@@ -594,9 +594,12 @@ sstable_writer_last(struct sstable_writer *writer)
 	for (uint32_t i = 0; i < writer->last_count; i++) {
 		if (slice_is_null(writer->last_values[i]))
 			continue;
-		/* A present but empty value must not become null. */
-		writer->last_values[i].data =
-		    writer->last_values[i].size > 0 ? at : slice_empty.data;
+		/* A present but empty value must not become null; of nothing but such, there are no bytes. */
+		if (writer->last_values[i].size == 0) {
+			writer->last_values[i].data = slice_empty.data;
+			continue;
+		}
+		writer->last_values[i].data = at;
 		at += writer->last_values[i].size;
 	}
 	if (item.kind == UNFILTERED_ROW) {
