@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import threading
 import time
 
 from ring import BUILD, PATIENCE, wait_until
@@ -81,17 +82,26 @@ def test_a_node_dies_and_comes_back_during_a_run(new_ring):
     stress(ring[0], "write", "n=1", "no-warmup", "-schema", "keyspace=three", "replication(factor=3)",
            "-rate", "threads=1")
     for level, options in (("quorum", []), ("all", ["-errors", "ignore", "retries=1"])):
-        run = subprocess.Popen([STRESS, "write", "duration=12s", f"cl={level}", "no-warmup", "-schema", "keyspace=three",
+        run = subprocess.Popen([STRESS, "write", "duration=15s", f"cl={level}", "no-warmup", "-schema", "keyspace=three",
                                 "-rate", "threads=12", *options, "-log", "interval=1", "-node", ring[0].address],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in run.stdout:
             if line.startswith("total, "):
                 break
+        output = []
+        reader = threading.Thread(target=lambda into=output, of=run.stdout: into.append(of.read()))
+        reader.start()
         ring[2].kill()
-        time.sleep(2)
+        if level == "quorum":
+            time.sleep(2)
+        else:  # by then operations have failed; before, they may have waited until it was back
+            ring[0].wait_sees(DN=ring[2:3], UN=ring[:2])
+            time.sleep(1)
         ring[2].start()
-        rest = run.stdout.read()
-        assert run.wait(PATIENCE) == 0, rest
+        status = run.wait(PATIENCE)
+        reader.join()
+        rest = output[0]
+        assert status == 0, rest
         assert rest.endswith("END\n"), rest
         assert (errors(rest) == 0) == (level == "quorum"), rest
         wait_until(lambda: all(node.sees(UN=ring.nodes) for node in ring.nodes), "coming back")
