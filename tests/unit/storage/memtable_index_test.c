@@ -149,6 +149,7 @@ main(void)
 	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, test_nearly_all_are_found_and_nothing_else);
 	tcase_add_test(tcase, test_a_small_tree_has_no_index);
 	tcase_add_test(tcase, test_a_line_that_overflows_loses_nothing);
