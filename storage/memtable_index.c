@@ -62,10 +62,7 @@ memtable_index_find(const struct memtable_index *index, uint64_t prefix, struct 
 
 		if (line[i] >> MEMTABLE_INDEX_ADDRESS_BITS != tag)
 			continue;
-		/* What the entry was made for lies behind it, unless it was replaced since. */
-		__builtin_prefetch((const char *)entry + 64);
-		__builtin_prefetch((const char *)entry + 128);
-		__builtin_prefetch((const char *)entry + 192);
+		memtable_entry_prefetch(entry);
 		if (slice_compare(memtable_entry_key(entry), key) == 0)
 			return entry;
 	}
@@ -111,7 +108,7 @@ memtable_index_page_fill(
 	memtable_cursor_seek(&cursor, tree,
 	    (uint64_t)(((unsigned __int128)number << 64) / index->scale), slice_null, false);
 	for (; cursor.entry != NULL; memtable_cursor_next(&cursor)) {
-		uint64_t at = (uint64_t)(((unsigned __int128)cursor.prefix * index->scale) >> 64);
+		uint64_t at = memtable_index_number(index, cursor.prefix);
 
 		if (at > number)
 			break;
@@ -124,7 +121,7 @@ void
 memtable_index_add(struct memtable_index *index, const struct memtable_tree *tree, uint64_t prefix,
     struct memtable_entry *entry)
 {
-	uint64_t number = (uint64_t)(((unsigned __int128)prefix * index->scale) >> 64);
+	uint64_t number = memtable_index_number(index, prefix);
 	uint64_t lines = MEMTABLE_INDEX_LINES_MIN;
 	struct memtable_index_page *page;
 

@@ -31,6 +31,13 @@ struct memtable_index {
 
 void memtable_index_fini(struct memtable_index *index);
 
+/* Of all pages of all shards, the one that has this part of the range. */
+static inline uint64_t
+memtable_index_number(const struct memtable_index *index, uint64_t prefix)
+{
+	return (uint64_t)(((unsigned __int128)prefix * index->scale) >> 64);
+}
+
 /* The line in which (prefix) is when it is here; NULL: it is not. */
 static inline const uint64_t *
 memtable_index_line(const struct memtable_index *index, uint64_t prefix)
@@ -39,8 +46,7 @@ memtable_index_line(const struct memtable_index *index, uint64_t prefix)
 
 	if (index->pages == NULL)
 		return NULL;
-	page = &index->pages[(uint64_t)(((unsigned __int128)prefix * index->scale) >> 64) %
-	    MEMTABLE_INDEX_PAGES];
+	page = &index->pages[memtable_index_number(index, prefix) % MEMTABLE_INDEX_PAGES];
 	if (page->slots == NULL)
 		return NULL;
 	return page->slots + (prefix & page->mask) * MEMTABLE_INDEX_LINE;

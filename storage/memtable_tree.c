@@ -212,10 +212,7 @@ memtable_tree_find(const struct memtable_tree *tree, uint64_t prefix, struct sli
 	if (index == leaf->count || leaf->slots[index].prefix != prefix)
 		return NULL;
 	entry = leaf->slots[index].item;
-	/* What the entry was made for lies behind it, unless it was replaced since. */
-	__builtin_prefetch((const char *)entry + 64);
-	__builtin_prefetch((const char *)entry + 128);
-	__builtin_prefetch((const char *)entry + 192);
+	memtable_entry_prefetch(entry);
 	return slice_compare(memtable_entry_key(entry), key) == 0 ? entry : NULL;
 }
 
